@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/planner.h"
+
+#include "attention/visibility.h"
+
+/*
+ * The workspace, one block, 64-byte aligned pieces:
+ *
+ *   | q_heads | o_heads | keys | values | nonfinite | lane 0 | lane 1 | …
+ *                                                   |
+ *     attention   | queries | scores | out | values | rows | spans | visible | maxima |
+ *     projection  | product | gathered |
+ *
+ * q_heads and o_heads exist where the layer has that projection. Where D = Dv they are one: a task
+ * reads its queries before it writes its output in their place, and no other task reads them.
+ */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t tiles_of(int64_t n, int64_t tile)
+{
+    return n / tile + (n % tile != 0);
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return larger(low, smaller(x, high));
+}
+
+/*
+ * Tiles of QK^T and P V, queries x keys.
+ *
+ * PACKED, free      every call packs both operands, so big tiles pay the packing off: 256 x 256 is
+ * 5 to 8 % ahead of 128 x 256 and 64 x 512 at T = 1024 and 4096 (Zen 3, OpenBLAS 0.3.21, D = 64).
+ *                   Banded: 128 rows, in bands of 64 where the diagonal passes.
+ * PACKED, confined  m n k <= 262144: 64 x 64 at D = 64.
+ * SMALL             copy-free up to m n k = 10^6: 96 x 128 at D = 64, 64 x 64 at D = 128; banded 32
+ * rows. SMALL, confined   32 x 128 at D = 64 is exactly 262144.
+ */
+static void choose_tiles(const struct mha__planner_request *r, struct mha__planner_plan *plan)
+{
+    const int64_t depth = larger(r->D, r->Dv);
+    int64_t queries;
+    int64_t keys;
+    if (r->blas.family == MHA__BLAS_SMALL) {
+        keys = depth <= 64 ? 128 : 64;
+        queries = clamp(r->blas.small_max / (keys * depth) / 16 * 16, 16, r->banded ? 32 : 96);
+        plan->algorithm =
+            r->blas.confined ? "blas, confined copy-free tiles" : "blas, copy-free tiles";
+    } else if (r->blas.confined) {
+        keys = depth <= 32 ? 128 : 64;
+        queries = clamp(r->blas.limit / (keys * depth) / 8 * 8, 8, r->banded ? 64 : 128);
+        plan->algorithm = "blas, confined packed tiles";
+    } else {
+        keys = 256;
+        queries = r->banded ? 128 : 256;
+        plan->algorithm = "blas, packed tiles";
+    }
+    /* Enough tasks for some threads, by the shape alone. */
+    while (queries > 32 && r->B * r->H < 8 && r->B * r->H * tiles_of(r->T, queries) < 8) {
+        queries /= 2;
+    }
+    plan->band = 64;
+    plan->query_tile = smaller(queries, larger(r->T, 1));
+    plan->key_tile = smaller(keys, larger(tiles_of(r->S, 64), 1) * 64);
+}
+
+int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)
+{
+    /* SMALL wants tiles that are contiguous and copy-free; PACKED wants wide ones. */
+    return blas->family == MHA__BLAS_SMALL ? 64 : 256;
+}
+
+static void choose_projection(const struct mha__planner_request *r, struct mha__planner_plan *plan)
+{
+    if (r->blas.family == MHA__BLAS_SMALL) {
+        plan->row_tile = 64;
+        plan->k_block = r->blas.confined ? 64 : 128;
+    } else {
+        plan->row_tile = 128;
+        plan->k_block =
+            INT64_MAX; /* the BLAS blocks better than we do; confined: mha__blas_gemm_nn */
+    }
+}
+
+/* Adds a piece of a*b*c elements of `size` bytes to a block; false when it overflows. */
+static bool reserve(int64_t *bytes, int64_t *offset, int64_t a, int64_t b, int64_t c, int64_t size)
+{
+    int64_t piece = 0;
+    *offset = *bytes;
+    if (__builtin_mul_overflow(a, b, &piece) || __builtin_mul_overflow(piece, c, &piece) ||
+        __builtin_mul_overflow(piece, size, &piece) || __builtin_add_overflow(piece, 63, &piece) ||
+        __builtin_add_overflow(*bytes, piece / 64 * 64, bytes)) {
+        return false;
+    }
+    return true;
+}
+
+static bool lay_out_lane(const struct mha__planner_request *r, struct mha__planner_plan *plan)
+{
+    struct mha__planner_lane *lane = &plan->lane;
+    const int64_t f = sizeof(float);
+    int64_t attention = 0;
+    bool fits =
+        reserve(&attention, &lane->queries, plan->query_tile, r->D, 1, f) &&
+        reserve(&attention, &lane->scores, plan->query_tile, plan->score_ld, 1, f) &&
+        reserve(&attention, &lane->out, plan->query_tile, r->Dv, 1, f) &&
+        reserve(&attention, &lane->values, plan->key_tile, r->Dv, 1, f) &&
+        reserve(&attention, &lane->rows, plan->query_tile, 3, 1, f) &&
+        reserve(&attention, &lane->spans, plan->query_tile, 1, 1, sizeof(struct mha__span)) &&
+        reserve(&attention, &lane->visible, plan->query_tile, plan->key_tile / 64, 1, 8) &&
+        reserve(&attention, &lane->maxima, r->weights ? plan->key_tiles : 0, plan->query_tile, 1,
+                f);
+    int64_t widest = larger(larger(r->Eq, r->Ek), larger(r->Ev, r->H * r->Dv));
+    bool projects = r->project_q || r->project_k || r->project_v || r->project_out;
+    int64_t projection = 0;
+    fits = fits &&
+           reserve(&projection, &lane->product, projects ? plan->row_tile : 0,
+                   mha__planner_weight_tile(&r->blas), 1, f) &&
+           reserve(&projection, &lane->gathered, r->gather ? plan->row_tile : 0, widest, 1, f);
+    lane->bytes = larger(attention, projection);
+    return fits;
+}
+
+bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner_plan *plan)
+{
+    *plan = (struct mha__planner_plan){0};
+    choose_tiles(r, plan);
+    choose_projection(r, plan);
+    plan->query_tiles = tiles_of(r->T, plan->query_tile);
+    plan->key_tiles = tiles_of(r->S, plan->key_tile);
+    plan->score_ld = plan->key_tile;
+    if (__builtin_mul_overflow(r->B * r->H, plan->query_tiles, &plan->tasks)) {
+        return false;
+    }
+    const int64_t f = sizeof(float);
+    int64_t bytes = 0;
+    bool fits = reserve(&bytes, &plan->q_heads, r->project_q ? r->B * r->T : 0, r->H, r->D, f);
+    if (r->project_q && r->D == r->Dv) {
+        plan->o_heads = plan->q_heads;
+    } else {
+        fits = fits &&
+               reserve(&bytes, &plan->o_heads, r->project_out ? r->B * r->T : 0, r->H, r->Dv, f);
+    }
+    const int64_t before = bytes;
+    int64_t padded = 0;
+    fits = fits && !__builtin_mul_overflow(plan->key_tiles, plan->key_tile, &padded) &&
+           reserve(&bytes, &plan->keys, r->B * r->G, padded, r->D, f) &&
+           reserve(&bytes, &plan->values, r->B * r->G, r->S, r->Dv, f) &&
+           reserve(&bytes, &plan->nonfinite, r->B * r->G, plan->key_tiles, 1, 1);
+    plan->packed_bytes = bytes - before;
+    /* No phase has more tasks than this, and no lane more than one task at a time. */
+    int64_t most = larger(
+        plan->tasks,
+        larger(tiles_of(r->B * r->T, plan->row_tile), tiles_of(r->B * r->S, plan->row_tile)) * 64);
+    plan->lanes = clamp(r->threads, 1, larger(most, 1));
+    fits = fits && lay_out_lane(r, plan) &&
+           reserve(&bytes, &plan->lane0, plan->lanes, plan->lane.bytes, 1, 1);
+    plan->bytes = bytes;
+    return fits;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MHA__PLANNER_H
+#define MHA__PLANNER_H
+
+/*
+ * Decide first, then do: a pure function from sizes and settings to tiles, tasks and the workspace.
+ * All tuning numbers live in planner.c. Nothing here looks at a tensor, a thread or a clock, and
+ * sizes of tiles never depend on the number of threads: so the bits do not either.
+ */
+#include "platform/blas.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mha__planner_request {
+    int64_t B, T, S, H, G, D, Dv;
+    int64_t Eq, Ek, Ev, Eo;
+    bool project_q, project_k, project_v, project_out;
+    bool gather;  /* an input of a projection is strided: its rows are copied first */
+    bool banded;  /* causal or window: half of a tile near the diagonal is empty */
+    bool weights; /* the weights are an output */
+    int64_t threads;
+    struct mha__blas_state blas;
+};
+
+/* Scratch memory of one lane, in bytes from its start. Attention and projection take turns in it.
+ */
+struct mha__planner_lane {
+    int64_t queries; /* [query_tile, D]  scaled */
+    int64_t scores;  /* [query_tile, score_ld] */
+    int64_t out;     /* [query_tile, Dv] */
+    int64_t values;  /* [key_tile, Dv]   a tile of V with what is not finite replaced by 0 */
+    int64_t rows;    /* 3 x [query_tile] max, sum, shrink */
+    int64_t spans;   /* [query_tile] struct mha__span */
+    int64_t visible; /* [query_tile, key_tile / 64] bits */
+    int64_t
+        maxima; /* [key_tiles, query_tile] the running maximum after each tile, for the weights */
+    int64_t product;  /* [row_tile, column_tile] */
+    int64_t gathered; /* [row_tile, widest input] */
+    int64_t bytes;
+};
+
+struct mha__planner_plan {
+    int64_t query_tile, key_tile;
+    int64_t query_tiles, key_tiles;
+    int64_t
+        band; /* queries a product in a mixed tile, each clipped to the keys its last row sees */
+    int64_t score_ld; /* row of a tile of scores, a multiple of 16 */
+    int64_t tasks;    /* B H query_tiles */
+    int64_t row_tile; /* projections: rows a task */
+    int64_t k_block;  /* projections: inputs a product */
+    int64_t lanes;
+
+    /* The workspace, in bytes from its start; every piece 64-byte aligned. */
+    int64_t q_heads;   /* [B, T, H, D]   projected queries */
+    int64_t o_heads;   /* [B, T, H, Dv]  attention output before its projection; may be q_heads */
+    int64_t keys;      /* [B, G, key_tiles, D, key_tile] */
+    int64_t values;    /* [B, G, S, Dv] */
+    int64_t nonfinite; /* [B, G, key_tiles] bytes */
+    int64_t lane0;     /* lanes x lane.bytes */
+    int64_t bytes;
+    int64_t packed_bytes; /* keys, values, nonfinite */
+    struct mha__planner_lane lane;
+    const char *algorithm;
+};
+
+/* Columns of a weight that are stored and multiplied together; depends on the BLAS alone. */
+int64_t mha__planner_weight_tile(const struct mha__blas_state *blas);
+
+/* False: a size overflows. */
+bool mha__planner_make(const struct mha__planner_request *request, struct mha__planner_plan *plan);
+
+#endif

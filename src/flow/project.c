@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/project.h"
+
+#include "attention/pack.h"
+#include "kernels/product.h"
+
+#include <string.h>
+
+/* Rows r0 .. r0+rows-1 of all B * tokens rows, outputs n0 .. n0+columns-1; y [rows, columns] with
+ * ld. */
+struct tile {
+    int64_t r0, rows;
+    int64_t n0, columns;
+    float *y;
+    int64_t ld;
+};
+
+static int64_t tiles_of(int64_t n, int64_t tile)
+{
+    return n / tile + (n % tile != 0);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One packing task of a tensor that holds heads: one key tile of one key-value head. */
+static int64_t packing_tasks(const struct mha__projection *p)
+{
+    return p->problem->B * p->problem->G * p->means->plan.key_tiles;
+}
+
+int64_t mha__project_tasks(const struct mha__projection *p)
+{
+    if (!p->weight->tiles) {
+        return p->target == MHA__PROJECT_TO_ROWS ? 0 : packing_tasks(p);
+    }
+    return tiles_of(p->problem->B * p->tokens, p->means->plan.row_tile) *
+           tiles_of(p->weight->out, p->weight->width);
+}
+
+int64_t mha__project_row_distance(const struct mha__input *x, int64_t B, int64_t tokens, int64_t in)
+{
+    const int64_t distance = tokens == 1 ? x->batch : x->token;
+    const bool even = B == 1 || tokens == 1 || x->batch == tokens * x->token;
+    return B * tokens == 1 ? in : even && distance >= in && distance <= INT32_MAX ? distance : 0;
+}
+
+/* The input rows of a tile as a matrix with one distance between rows; copied where the tensor has
+ * none. */
+static const float *
+input_rows(const struct mha__projection *p, const struct tile *tile, int64_t lane, int64_t *ld)
+{
+    const struct mha__input *x = &p->from;
+    *ld = mha__project_row_distance(x, p->problem->B, p->tokens, p->weight->in);
+    if (*ld > 0) {
+        return x->data + tile->r0 * *ld;
+    }
+    float *rows = (void *)(mha__lane(p->means, lane) + p->means->plan.lane.gathered);
+    for (int64_t r = 0; r < tile->rows; r++) {
+        const int64_t row = tile->r0 + r;
+        memcpy(rows + r * p->weight->in,
+               x->data + row / p->tokens * x->batch + row % p->tokens * x->token,
+               (size_t)p->weight->in * sizeof *rows);
+    }
+    *ld = p->weight->in;
+    return rows;
+}
+
+static void store_rows(const struct mha__projection *p, const struct tile *tile)
+{
+    const float *bias = p->weight->bias ? p->weight->bias + tile->n0 : NULL;
+    struct mha__row_rules rules = {.queries = p->tokens};
+    int64_t rules_of = -1;
+    for (int64_t r = 0; r < tile->rows; r++) {
+        const int64_t b = (tile->r0 + r) / p->tokens;
+        const int64_t t = (tile->r0 + r) % p->tokens;
+        if (p->zero_padding && b != rules_of) {
+            mha__visibility_of_batch_row(p->problem->rules, b, p->problem->T, p->problem->S,
+                                         &rules);
+            rules_of = b;
+        }
+        float *row = p->to.data + b * p->to.batch + t * p->to.token + tile->n0;
+        if (t < rules.queries) {
+            p->means->kernels->biased_copy(row, tile->y + r * tile->ld, bias, tile->columns);
+        } else {
+            memset(row, 0, (size_t)tile->columns * sizeof *row);
+        }
+    }
+}
+
+/* Cuts a tile at batch rows, key tiles and heads, and packs the pieces. */
+static void store_packed(const struct mha__projection *p, const struct tile *tile)
+{
+    const bool keys = p->target == MHA__PROJECT_TO_KEYS;
+    const int64_t head = keys ? p->problem->D : p->problem->Dv;
+    const int64_t width = p->means->plan.key_tile;
+    for (int64_t r = 0; p->weight->bias && r < tile->rows; r++) {
+        float *row = tile->y + r * tile->ld;
+        p->means->kernels->biased_copy(row, row, p->weight->bias + tile->n0, tile->columns);
+    }
+    for (int64_t r = 0, nj; r < tile->rows; r += nj) {
+        const int64_t b = (tile->r0 + r) / p->tokens;
+        const int64_t j = (tile->r0 + r) % p->tokens;
+        nj = smaller(tile->rows - r, smaller(width - j % width, p->tokens - j));
+        for (int64_t c = 0, nd; c < tile->columns; c += nd) {
+            const int64_t g = (tile->n0 + c) / head;
+            const int64_t d = (tile->n0 + c) % head;
+            nd = smaller(tile->columns - c, head - d);
+            (keys ? mha__pack_keys : mha__pack_values)(p->problem, p->means, b, g, j, nj, d, nd,
+                                                       tile->y + r * tile->ld + c, tile->ld);
+        }
+    }
+}
+
+static void pack_heads(const struct mha__projection *p, int64_t task)
+{
+    const struct mha__planner_plan *plan = &p->means->plan;
+    const int64_t j = task % plan->key_tiles * plan->key_tile;
+    const int64_t g = task / plan->key_tiles % p->problem->G;
+    const int64_t b = task / plan->key_tiles / p->problem->G;
+    const float *from = p->from.data + b * p->from.batch + j * p->from.token + g * p->from.head;
+    const bool keys = p->target == MHA__PROJECT_TO_KEYS;
+    (keys ? mha__pack_keys
+          : mha__pack_values)(p->problem, p->means, b, g, j, smaller(plan->key_tile, p->tokens - j),
+                              0, keys ? p->problem->D : p->problem->Dv, from, p->from.token);
+}
+
+void mha__project_task(const struct mha__projection *p, int64_t task, int64_t lane)
+{
+    if (!p->weight->tiles) {
+        pack_heads(p, task);
+        return;
+    }
+    const struct mha__weight *w = p->weight;
+    const struct mha__planner_plan *plan = &p->means->plan;
+    const int64_t columns = tiles_of(w->out, w->width);
+    struct tile tile = {.r0 = task / columns * plan->row_tile, .n0 = task % columns * w->width};
+    tile.rows = smaller(plan->row_tile, p->problem->B * p->tokens - tile.r0);
+    tile.columns = smaller(w->width, w->out - tile.n0);
+    tile.ld = tile.columns;
+    tile.y = (void *)(mha__lane(p->means, lane) + plan->lane.product);
+
+    int64_t ldx = 0;
+    const float *x = input_rows(p, &tile, lane, &ldx);
+    const float *weight = w->tiles + tile.n0 * w->in;
+    for (int64_t k = 0, nk; k < w->in; k += nk) {
+        nk = smaller(plan->k_block, w->in - k);
+        // Y += X[:, k] W[:, k]^T; the tile of W lies transposed, [in][columns]
+        mha__product_nn(p->means->kernels, &p->means->blas, tile.rows, tile.columns, nk, x + k, ldx,
+                        weight + k * tile.columns, tile.columns, k > 0 ? 1.0f : 0.0f, tile.y,
+                        tile.ld);
+    }
+    if (p->target == MHA__PROJECT_TO_ROWS) {
+        store_rows(p, &tile);
+    } else {
+        store_packed(p, &tile);
+    }
+}

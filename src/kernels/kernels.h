@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MHA__KERNELS_H
+#define MHA__KERNELS_H
+
+/*
+ * What is computed outside the BLAS, as a table of functions. kernels_ref.c fills all of it in
+ * plain C and is the definition of correct; the other sets do the same in vectors (kernels_body.h,
+ * one body for all widths). Matrices are row-major; ld is the distance of two rows in elements. All
+ * run in the environment of platform/fpenv.h: nearest, denormals are zero.
+ */
+#include "platform/cpu.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mha__kernels {
+    const char *name;
+
+    /*
+     * Online softmax of one tile (Milakov and Gimelshein 2018), a row at a time:
+     *
+     *   m' = max(m, max_j s_j)   shrink = exp(m - m')   p_j = exp(s_j - m')   l' = shrink l + sum_j
+     * p_j
+     *
+     * over the visible j. scores [rows, columns] becomes p, exactly 0 where hidden; row_max is m,
+     * row_sum is l; before the first tile they are -infinity and 0. A row that has seen no finite
+     * score keeps m = -infinity, p = 0. NaN or +infinity at a visible j makes the row's l NaN, and
+     * no other row's. bit j % 64 of visible[row * words + j / 64] says visible; NULL: all are. ld
+     * is a multiple of 16 and at least columns: whole vectors are loaded and stored. Returns
+     * whether some shrink is not 1. Error: exp within 1 ulp; a p below 2^-126 becomes 0.
+     */
+    bool (*softmax_tile)(float *scores,
+                         int64_t ld,
+                         int64_t rows,
+                         int64_t columns,
+                         const uint64_t *visible,
+                         int64_t words,
+                         float *row_max,
+                         float *row_sum,
+                         float *shrink);
+
+    /* x[r, :] *= factor[r] */
+    void (*scale_rows)(float *x, int64_t ld, int64_t rows, int64_t columns, const float *factor);
+
+    /* to = factor * from, n numbers */
+    void (*scaled_copy)(float *to, const float *from, int64_t n, float factor);
+
+    /* to = from + bias, n numbers; bias may be NULL */
+    void (*biased_copy)(float *to, const float *from, const float *bias, int64_t n);
+
+    /* to = from; true if all n numbers are finite */
+    bool (*finite_copy)(float *to, const float *from, int64_t n);
+
+    /* to[c * ld_to + r] = from[r * ld_from + c], for rows x columns of from */
+    void (*transpose)(float *to,
+                      int64_t ld_to,
+                      const float *from,
+                      int64_t ld_from,
+                      int64_t rows,
+                      int64_t columns);
+
+    /* c[j] = sum_p a[p] b[p, j] + beta c[j], n columns: a product with m = 1 */
+    void (*row_product)(
+        int64_t n, int64_t k, const float *a, const float *b, int64_t ldb, float beta, float *c);
+
+    /* c[i] = sum_p a[i, p] b[p] + beta c[i]: a product with n = 1; b has stride ldb, c stride ldc
+     */
+    void (*column_product)(int64_t m,
+                           int64_t k,
+                           const float *a,
+                           int64_t lda,
+                           const float *b,
+                           int64_t ldb,
+                           float beta,
+                           float *c,
+                           int64_t ldc);
+};
+
+#define MHA__KERNEL_SET(name, need) extern const struct mha__kernels mha__kernels_##name;
+#include "kernels/kernels.def"
+#undef MHA__KERNEL_SET
+
+/* The set in use: the last one that this CPU can run, or the one MHA_KERNELS names if it can run
+ * it. */
+const struct mha__kernels *mha__kernels_chosen(void);
+
+/* Set number i that this CPU can run, slowest first; NULL past the last. For tests and benchmarks.
+ */
+const struct mha__kernels *mha__kernels_available(int i);
+
+#endif

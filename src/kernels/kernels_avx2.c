@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/kernels.h"
+#include "kernels/simd_avx2.h"
+
+/* AVX2 and FMA: 8 numbers a vector. */
+#define MHA__KERNELS_NAME avx2
+#define W                 8
+#define W_T               8
+#define transpose_block   transpose_8x8
+
+typedef __m256 vec;
+typedef __m256 mask;
+
+#define v_set1  _mm256_set1_ps
+#define v_load  _mm256_loadu_ps
+#define v_store _mm256_storeu_ps
+#define v_add   _mm256_add_ps
+#define v_sub   _mm256_sub_ps
+#define v_mul   _mm256_mul_ps
+#define v_fma   _mm256_fmadd_ps
+#define v_fms   _mm256_fmsub_ps
+#define v_max   _mm256_max_ps
+
+static inline vec v_round(vec x)
+{
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static inline vec v_pow2(vec n)
+{
+    __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+}
+
+static inline mask v_mask(uint32_t bits)
+{
+    const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    __m256i hit = _mm256_and_si256(_mm256_set1_epi32((int)bits), lane);
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(hit, lane));
+}
+
+static inline vec v_select(mask m, vec a, vec b)
+{
+    return _mm256_blendv_ps(b, a, m);
+}
+
+static inline int v_all_finite(vec x)
+{
+    /* x - x is 0 for finite x, NaN otherwise */
+    return _mm256_movemask_ps(
+               _mm256_cmp_ps(_mm256_sub_ps(x, x), _mm256_setzero_ps(), _CMP_EQ_OQ)) == 0xff;
+}
+
+#include "kernels/kernels_body.h"

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/kernels.h"
+#include "kernels/simd_avx2.h"
+
+/* AVX-512 F, DQ, BW, VL: 16 numbers a vector. */
+#define MHA__KERNELS_NAME avx512
+#define W                 16
+#define W_T               8
+#define transpose_block   transpose_8x8
+
+typedef __m512 vec;
+typedef __mmask16 mask;
+
+#define v_set1  _mm512_set1_ps
+#define v_load  _mm512_loadu_ps
+#define v_store _mm512_storeu_ps
+#define v_add   _mm512_add_ps
+#define v_sub   _mm512_sub_ps
+#define v_mul   _mm512_mul_ps
+#define v_fma   _mm512_fmadd_ps
+#define v_fms   _mm512_fmsub_ps
+#define v_max   _mm512_max_ps
+
+static inline vec v_round(vec x)
+{
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static inline vec v_pow2(vec n)
+{
+    __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
+}
+
+static inline mask v_mask(uint32_t bits)
+{
+    return (mask)bits;
+}
+
+static inline vec v_select(mask m, vec a, vec b)
+{
+    return _mm512_mask_blend_ps(m, b, a);
+}
+
+static inline int v_all_finite(vec x)
+{
+    /* x - x is 0 for finite x, NaN otherwise */
+    return _mm512_cmp_ps_mask(_mm512_sub_ps(x, x), _mm512_setzero_ps(), _CMP_EQ_OQ) == 0xffff;
+}
+
+#include "kernels/kernels_body.h"

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The body of every vector kernel set, for any width. The including file defines, for its
+ * instructions:
+ *
+ *   W                       numbers a vector, at most 16        MHA__KERNELS_NAME  avx2
+ *   vec, mask               a vector of W floats; W truth values
+ *   v_set1, v_load, v_store, v_add, v_sub, v_mul, v_fma(a, b, c) = a b + c, v_fms(a, b, c) = a b -
+ * c v_max(a, b)             the larger; b where one is NaN v_round                 to the nearest
+ * whole number v_pow2(n)               2^n for whole n in -126 .. 127, 0 for n = -127; anything for
+ * NaN v_mask(bits)            lane i is bit i                     v_select(m, a, b)  m ? a : b
+ *   v_all_finite(x)         0 or not 0
+ *   transpose_block         W_T x W_T, see transpose below
+ *
+ * No include guard: it is included once by each kernels_<set>.c.
+ */
+#include <math.h>
+
+#define LOG2_E      0x1.715476p+0f  /* log2 e, rounded */
+#define LOG2_E_REST 0x1.4ae0c0p-26f /* log2 e - LOG2_E */
+#define EXP_IS_ZERO -88.0f          /* from here on exp is below 2^-126.5: n = -127 */
+
+/*
+ * exp(x) for x <= 0: x log2 e = n + f, |f| <= 1/2, exp(x) = 2^n p(f), p the polynomial of degree 6
+ * that is closest to 2^f in the relative error. n comes off before the product is rounded, so f is
+ * exact but for its last bit: below 1 ulp in all. -infinity gives 0, NaN stays.
+ */
+static inline vec v_exp(vec x)
+{
+    x = v_max(v_set1(EXP_IS_ZERO), x); // v_max returns its second argument for NaN
+    vec n = v_round(v_mul(x, v_set1(LOG2_E)));
+    vec f = v_fma(x, v_set1(LOG2_E_REST), v_fms(x, v_set1(LOG2_E), n));
+    vec p = v_set1(0x1.41d334p-13f);
+    p = v_fma(p, f, v_set1(0x1.5f456ap-10f));
+    p = v_fma(p, f, v_set1(0x1.3b2dbcp-7f));
+    p = v_fma(p, f, v_set1(0x1.c6aed4p-5f));
+    p = v_fma(p, f, v_set1(0x1.ebfbdap-3f));
+    p = v_fma(p, f, v_set1(0x1.62e430p-1f));
+    p = v_fma(p, f, v_set1(1.0f));
+    return v_mul(p, v_pow2(n));
+}
+
+static inline float largest_of(vec x)
+{
+    float lanes[W];
+    v_store(lanes, x);
+    float m = lanes[0];
+    for (int i = 1; i < W; i++) {
+        m = lanes[i] > m ? lanes[i] : m;
+    }
+    return m;
+}
+
+/* Halves are added to halves: the order is fixed by the width alone. */
+static inline float sum_of(vec x)
+{
+    float lanes[W];
+    v_store(lanes, x);
+    for (int half = W / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            lanes[i] += lanes[i + half];
+        }
+    }
+    return lanes[0];
+}
+
+/* The visible bits of columns j .. j+W-1, those from `columns` on hidden. j is a multiple of W. */
+static inline uint32_t bits_at(const uint64_t *visible, int64_t j, int64_t columns)
+{
+    const uint32_t all = (uint32_t)((UINT64_C(1) << W) - 1);
+    uint32_t bits = visible ? (uint32_t)(visible[j / 64] >> (j % 64)) & all : all;
+    return columns - j < W ? bits & (((uint32_t)1 << (columns - j)) - 1) : bits;
+}
+
+static inline float row_maximum(const float *s, int64_t columns, const uint64_t *visible)
+{
+    const uint32_t all = (uint32_t)((UINT64_C(1) << W) - 1);
+    const vec least = v_set1(-INFINITY);
+    vec m0 = least;
+    vec m1 = least;
+    vec m2 = least;
+    vec m3 = least;
+    int64_t j = 0;
+    if (!visible) {
+        for (; j + 4 * W <= columns; j += 4 * W) {
+            m0 = v_max(v_load(s + j), m0);
+            m1 = v_max(v_load(s + j + W), m1);
+            m2 = v_max(v_load(s + j + 2 * W), m2);
+            m3 = v_max(v_load(s + j + 3 * W), m3);
+        }
+    }
+    for (; j < columns; j += W) {
+        uint32_t bits = bits_at(visible, j, columns);
+        if (bits == all) {
+            m0 = v_max(v_load(s + j), m0);
+        } else if (bits) {
+            m0 = v_max(v_select(v_mask(bits), v_load(s + j), least), m0);
+        }
+    }
+    return largest_of(v_max(v_max(m0, m1), v_max(m2, m3)));
+}
+
+/* s_j <- p_j = exp(s_j - base) where visible, else 0; returns their sum. */
+static inline float row_exponentials(float *s, int64_t columns, const uint64_t *visible, float base)
+{
+    const uint32_t all = (uint32_t)((UINT64_C(1) << W) - 1);
+    const vec b = v_set1(base);
+    const vec zero = v_set1(0.0f);
+    vec l0 = zero;
+    vec l1 = zero;
+    int64_t j = 0;
+    if (!visible) {
+        for (; j + 2 * W <= columns; j += 2 * W) {
+            vec p0 = v_exp(v_sub(v_load(s + j), b));
+            vec p1 = v_exp(v_sub(v_load(s + j + W), b));
+            v_store(s + j, p0);
+            v_store(s + j + W, p1);
+            l0 = v_add(l0, p0);
+            l1 = v_add(l1, p1);
+        }
+    }
+    for (; j < columns; j += W) {
+        uint32_t bits = bits_at(visible, j, columns);
+        vec p = zero;
+        if (bits) {
+            p = v_exp(v_sub(v_load(s + j), b));
+            if (bits != all) {
+                p = v_select(v_mask(bits), p, zero);
+            }
+        }
+        v_store(s + j, p);
+        l0 = v_add(l0, p);
+    }
+    return sum_of(v_add(l0, l1));
+}
+
+static bool softmax_tile(float *scores,
+                         int64_t ld,
+                         int64_t rows,
+                         int64_t columns,
+                         const uint64_t *visible,
+                         int64_t words,
+                         float *row_max,
+                         float *row_sum,
+                         float *shrink)
+{
+    bool any = false;
+    for (int64_t r = 0; r < rows; r++) {
+        float *s = scores + r * ld;
+        const uint64_t *bits = visible ? visible + r * words : NULL;
+        float old = row_max[r];
+        float tile = row_maximum(s, columns, bits);
+        float m = tile > old ? tile : old;
+        /* -infinity - -infinity would be NaN: a row without a finite score subtracts 0. */
+        float base = m == -INFINITY ? 0.0f : m;
+        float sum = row_exponentials(s, columns, bits, base);
+        float factor = 1.0f;
+        if (old != m) {
+            float lanes[W];
+            v_store(lanes, v_exp(v_set1(old - base)));
+            factor = lanes[0];
+        }
+        shrink[r] = factor;
+        row_max[r] = m;
+        row_sum[r] = row_sum[r] * factor + sum;
+        any |= factor != 1.0f;
+    }
+    return any;
+}
+
+static void scale_rows(float *x, int64_t ld, int64_t rows, int64_t columns, const float *factor)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        float *row = x + r * ld;
+        const vec f = v_set1(factor[r]);
+        int64_t c = 0;
+        for (; c + W <= columns; c += W) {
+            v_store(row + c, v_mul(v_load(row + c), f));
+        }
+        for (; c < columns; c++) {
+            row[c] *= factor[r];
+        }
+    }
+}
+
+static void scaled_copy(float *to, const float *from, int64_t n, float factor)
+{
+    const vec f = v_set1(factor);
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        v_store(to + i, v_mul(f, v_load(from + i)));
+    }
+    for (; i < n; i++) {
+        to[i] = factor * from[i];
+    }
+}
+
+static void biased_copy(float *to, const float *from, const float *bias, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        vec x = v_load(from + i);
+        v_store(to + i, bias ? v_add(x, v_load(bias + i)) : x);
+    }
+    for (; i < n; i++) {
+        to[i] = bias ? from[i] + bias[i] : from[i];
+    }
+}
+
+static bool finite_copy(float *to, const float *from, int64_t n)
+{
+    bool finite = true;
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        vec x = v_load(from + i);
+        v_store(to + i, x);
+        finite &= v_all_finite(x) != 0;
+    }
+    for (; i < n; i++) {
+        to[i] = from[i];
+        finite &= isfinite(from[i]) != 0;
+    }
+    return finite;
+}
+
+static void transpose(
+    float *to, int64_t ld_to, const float *from, int64_t ld_from, int64_t rows, int64_t columns)
+{
+    int64_t r = 0;
+    for (; r + W_T <= rows; r += W_T) {
+        int64_t c = 0;
+        for (; c + W_T <= columns; c += W_T) {
+            transpose_block(to + c * ld_to + r, ld_to, from + r * ld_from + c, ld_from);
+        }
+        for (; c < columns; c++) {
+            for (int64_t i = r; i < r + W_T; i++) {
+                to[c * ld_to + i] = from[i * ld_from + c];
+            }
+        }
+    }
+    for (; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            to[c * ld_to + r] = from[r * ld_from + c];
+        }
+    }
+}
+
+static void
+row_product(int64_t n, int64_t k, const float *a, const float *b, int64_t ldb, float beta, float *c)
+{
+    int64_t j = 0;
+    for (; j + 4 * W <= n; j += 4 * W) {
+        vec c0 = v_set1(0.0f);
+        vec c1 = c0;
+        vec c2 = c0;
+        vec c3 = c0;
+        for (int64_t p = 0; p < k; p++) {
+            const vec x = v_set1(a[p]);
+            const float *row = b + p * ldb + j;
+            c0 = v_fma(x, v_load(row), c0);
+            c1 = v_fma(x, v_load(row + W), c1);
+            c2 = v_fma(x, v_load(row + 2 * W), c2);
+            c3 = v_fma(x, v_load(row + 3 * W), c3);
+        }
+        if (beta != 0.0f) {
+            const vec y = v_set1(beta);
+            c0 = v_fma(y, v_load(c + j), c0);
+            c1 = v_fma(y, v_load(c + j + W), c1);
+            c2 = v_fma(y, v_load(c + j + 2 * W), c2);
+            c3 = v_fma(y, v_load(c + j + 3 * W), c3);
+        }
+        v_store(c + j, c0);
+        v_store(c + j + W, c1);
+        v_store(c + j + 2 * W, c2);
+        v_store(c + j + 3 * W, c3);
+    }
+    for (; j < n; j++) {
+        float sum = 0.0f;
+        for (int64_t p = 0; p < k; p++) {
+            sum += a[p] * b[p * ldb + j];
+        }
+        c[j] = beta == 0.0f ? sum : sum + beta * c[j];
+    }
+}
+
+static void column_product(int64_t m,
+                           int64_t k,
+                           const float *a,
+                           int64_t lda,
+                           const float *b,
+                           int64_t ldb,
+                           float beta,
+                           float *c,
+                           int64_t ldc)
+{
+    for (int64_t i = 0; i < m; i++) {
+        const float *row = a + i * lda;
+        float part[8] = {0};
+        int64_t p = 0;
+        for (; p + 8 <= k; p += 8) {
+            for (int t = 0; t < 8; t++) {
+                part[t] += row[p + t] * b[(p + t) * ldb];
+            }
+        }
+        for (; p < k; p++) {
+            part[0] += row[p] * b[p * ldb];
+        }
+        float sum = ((part[0] + part[4]) + (part[2] + part[6])) +
+                    ((part[1] + part[5]) + (part[3] + part[7]));
+        c[i * ldc] = beta == 0.0f ? sum : sum + beta * c[i * ldc];
+    }
+}
+
+#define MHA__TABLE_(set) mha__kernels_##set
+#define MHA__TABLE(set)  MHA__TABLE_(set)
+#define MHA__TEXT_(set)  #set
+#define MHA__TEXT(set)   MHA__TEXT_(set)
+
+const struct mha__kernels MHA__TABLE(MHA__KERNELS_NAME) = {
+    .name = MHA__TEXT(MHA__KERNELS_NAME),
+    .softmax_tile = softmax_tile,
+    .scale_rows = scale_rows,
+    .scaled_copy = scaled_copy,
+    .biased_copy = biased_copy,
+    .finite_copy = finite_copy,
+    .transpose = transpose,
+    .row_product = row_product,
+    .column_product = column_product,
+};

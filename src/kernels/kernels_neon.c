@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/kernels.h"
+
+#include <arm_neon.h>
+
+/* AArch64 Advanced SIMD: 4 numbers a vector. */
+#define MHA__KERNELS_NAME neon
+#define W                 4
+#define W_T               4
+#define transpose_block   transpose_4x4
+
+typedef float32x4_t vec;
+typedef uint32x4_t mask;
+
+#define v_set1  vdupq_n_f32
+#define v_load  vld1q_f32
+#define v_store vst1q_f32
+#define v_add   vaddq_f32
+#define v_sub   vsubq_f32
+#define v_mul   vmulq_f32
+#define v_round vrndnq_f32
+
+static inline vec v_fma(vec a, vec b, vec c)
+{
+    return vfmaq_f32(c, a, b);
+}
+
+static inline vec v_fms(vec a, vec b, vec c)
+{
+    return vfmaq_f32(vnegq_f32(c), a, b);
+}
+
+/* FMAX would return NaN for either side; this returns b, as the body wants it. */
+static inline vec v_max(vec a, vec b)
+{
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
+
+static inline vec v_pow2(vec n)
+{
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
+}
+
+static inline mask v_mask(uint32_t bits)
+{
+    static const uint32_t lanes[4] = {1, 2, 4, 8};
+    return vtstq_u32(vdupq_n_u32(bits), vld1q_u32(lanes));
+}
+
+static inline vec v_select(mask m, vec a, vec b)
+{
+    return vbslq_f32(m, a, b);
+}
+
+static inline int v_all_finite(vec x)
+{
+    /* x - x is 0 for finite x, NaN otherwise */
+    return vminvq_u32(vceqzq_f32(vsubq_f32(x, x))) != 0;
+}
+
+static inline void transpose_4x4(float *to, int64_t ld_to, const float *from, int64_t ld_from)
+{
+    float32x4x2_t low = vtrnq_f32(vld1q_f32(from), vld1q_f32(from + ld_from));
+    float32x4x2_t high = vtrnq_f32(vld1q_f32(from + 2 * ld_from), vld1q_f32(from + 3 * ld_from));
+    vst1q_f32(to, vcombine_f32(vget_low_f32(low.val[0]), vget_low_f32(high.val[0])));
+    vst1q_f32(to + ld_to, vcombine_f32(vget_low_f32(low.val[1]), vget_low_f32(high.val[1])));
+    vst1q_f32(to + 2 * ld_to, vcombine_f32(vget_high_f32(low.val[0]), vget_high_f32(high.val[0])));
+    vst1q_f32(to + 3 * ld_to, vcombine_f32(vget_high_f32(low.val[1]), vget_high_f32(high.val[1])));
+}
+
+#include "kernels/kernels_body.h"

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/kernels.h"
+
+#include <math.h>
+
+/* The plain set: one number at a time, exp from libm. */
+
+static bool is_visible(const uint64_t *visible, int64_t j)
+{
+    return !visible || (visible[j / 64] >> (j % 64) & 1);
+}
+
+static bool softmax_tile(float *scores,
+                         int64_t ld,
+                         int64_t rows,
+                         int64_t columns,
+                         const uint64_t *visible,
+                         int64_t words,
+                         float *row_max,
+                         float *row_sum,
+                         float *shrink)
+{
+    bool any = false;
+    for (int64_t r = 0; r < rows; r++) {
+        float *s = scores + r * ld;
+        const uint64_t *bits = visible ? visible + r * words : NULL;
+        float old = row_max[r];
+        float m = old;
+        for (int64_t j = 0; j < columns; j++) {
+            if (is_visible(bits, j) && s[j] > m) {
+                m = s[j];
+            }
+        }
+        /* -infinity - -infinity would be NaN: a row without a finite score subtracts 0. */
+        float base = m == -INFINITY ? 0.0f : m;
+        float sum = 0.0f;
+        for (int64_t j = 0; j < columns; j++) {
+            s[j] = is_visible(bits, j) ? expf(s[j] - base) : 0.0f;
+            sum += s[j];
+        }
+        shrink[r] = old == m ? 1.0f : expf(old - base);
+        row_max[r] = m;
+        row_sum[r] = row_sum[r] * shrink[r] + sum;
+        any |= shrink[r] != 1.0f;
+    }
+    return any;
+}
+
+static void scale_rows(float *x, int64_t ld, int64_t rows, int64_t columns, const float *factor)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            x[r * ld + c] *= factor[r];
+        }
+    }
+}
+
+static void scaled_copy(float *to, const float *from, int64_t n, float factor)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = factor * from[i];
+    }
+}
+
+static void biased_copy(float *to, const float *from, const float *bias, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = bias ? from[i] + bias[i] : from[i];
+    }
+}
+
+static bool finite_copy(float *to, const float *from, int64_t n)
+{
+    bool finite = true;
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = from[i];
+        finite &= isfinite(from[i]) != 0;
+    }
+    return finite;
+}
+
+static void transpose(
+    float *to, int64_t ld_to, const float *from, int64_t ld_from, int64_t rows, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            to[c * ld_to + r] = from[r * ld_from + c];
+        }
+    }
+}
+
+static void
+row_product(int64_t n, int64_t k, const float *a, const float *b, int64_t ldb, float beta, float *c)
+{
+    for (int64_t j = 0; j < n; j++) {
+        float sum = 0.0f;
+        for (int64_t p = 0; p < k; p++) {
+            sum += a[p] * b[p * ldb + j];
+        }
+        c[j] = beta == 0.0f ? sum : sum + beta * c[j];
+    }
+}
+
+static void column_product(int64_t m,
+                           int64_t k,
+                           const float *a,
+                           int64_t lda,
+                           const float *b,
+                           int64_t ldb,
+                           float beta,
+                           float *c,
+                           int64_t ldc)
+{
+    for (int64_t i = 0; i < m; i++) {
+        float sum = 0.0f;
+        for (int64_t p = 0; p < k; p++) {
+            sum += a[i * lda + p] * b[p * ldb];
+        }
+        c[i * ldc] = beta == 0.0f ? sum : sum + beta * c[i * ldc];
+    }
+}
+
+const struct mha__kernels mha__kernels_ref = {
+    .name = "ref",
+    .softmax_tile = softmax_tile,
+    .scale_rows = scale_rows,
+    .scaled_copy = scaled_copy,
+    .biased_copy = biased_copy,
+    .finite_copy = finite_copy,
+    .transpose = transpose,
+    .row_product = row_product,
+    .column_product = column_product,
+};

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# The files of libmha, folder by folder from the bottom up, and what a few of them need to be compiled.
+# (src/io has a list of its own: it is a component beside the core.)
+set(MHA_CORE_SOURCES
+    src/platform/memory.c
+    src/platform/fpenv.c
+    src/platform/cpu.c
+    src/platform/blas_check.c
+    src/platform/pool.c
+    src/platform/parallel.c
+    src/kernels/kernels.c
+    src/kernels/kernels_ref.c
+    src/kernels/product.c
+    src/attention/planner.c
+    src/attention/visibility.c
+    src/attention/pack.c
+    src/attention/attend.c
+    src/attention/attend_rows.c
+    src/flow/project.c
+    src/flow/flow_forward.c
+    src/api/error.c
+    src/api/version.c
+    src/api/constant.c
+    src/api/runtime.c
+    src/api/selftest.c
+    src/api/config.c
+    src/api/layer.c
+    src/api/layer_parameter.c
+    src/api/layer_initialize.c
+    src/api/context.c
+    src/api/mask.c
+    src/api/overlap.c
+    src/api/call.c
+    src/api/run.c
+    src/api/forward.c
+    src/api/attention.c
+    src/api/plan.c)
+
+# Compiled twice: the shared library finds the openblas_* functions as weak symbols at run time, the
+# static one only if they were there when it was configured.
+set(MHA_BLAS_SOURCE src/platform/blas.c)
+
+# Kernel files: the only ones with instruction-set flags. FMA contraction is on in them (and off
+# everywhere else, so that the same source gives the same bits with every compiler).
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    list(APPEND MHA_CORE_SOURCES src/kernels/kernels_avx2.c src/kernels/kernels_avx512.c)
+    set_source_files_properties(src/kernels/kernels_avx2.c PROPERTIES
+        COMPILE_OPTIONS "-mavx2;-mfma;-ffp-contract=fast")
+    set_source_files_properties(src/kernels/kernels_avx512.c PROPERTIES
+        COMPILE_OPTIONS "-mavx512f;-mavx512dq;-mavx512bw;-mavx512vl;-mavx2;-mfma;-ffp-contract=fast")
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+    list(APPEND MHA_CORE_SOURCES src/kernels/kernels_neon.c)
+    set_source_files_properties(src/kernels/kernels_neon.c PROPERTIES
+        COMPILE_OPTIONS "-ffp-contract=fast")
+endif()
