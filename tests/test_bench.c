@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tool_run.h"
+
+#include <mha/mha.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *bench(const char *shape, const char *what, const char *threads)
+{
+    const int status = tool_run("bench", shape, "--what", what, "--threads", threads, "--reps", "5",
+                                "--json", NULL);
+    assert_string_equal(tool_run_stderr(), "");
+    assert_int_equal(status, 0);
+    return tool_run_json();
+}
+
+static double number_at(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_number(value)) {
+        fail_msg("%s is no number", key);
+    }
+    return json_number_value(value);
+}
+
+/* Operations of one forward as the report counts them. */
+static double flops_of(const json_t *report)
+{
+    return number_at(report, "gflops") * number_at(report, "ms_min") * 1e6;
+}
+
+static void bench_report_has_the_promised_fields(void **state)
+{
+    (void)state;
+    json_t *report = bench("b1_t64_s64_h2_d32", "core", "1");
+    static const char *const texts[] = {"engine",    "blas",         "blas_core", "cpu",
+                                        "algorithm", "peak_vectors", "version"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        assert_true(json_is_string(json_object_get(report, texts[i])));
+    }
+    assert_string_equal(json_string_value(json_object_get(report, "shape")), "b1_t64_s64_h2_d32");
+    assert_string_equal(json_string_value(json_object_get(report, "what")), "core");
+    assert_string_equal(json_string_value(json_object_get(report, "kernels")),
+                        mha_runtime_kernels());
+    assert_int_equal(json_integer_value(json_object_get(report, "threads")), 1);
+    assert_int_equal(json_integer_value(json_object_get(report, "repetitions")), 5);
+    assert_true(number_at(report, "ms_min") > 0.0);
+    assert_true(number_at(report, "ms_median") >= number_at(report, "ms_min"));
+    assert_true(number_at(report, "workspace_bytes") >= number_at(report, "packed_bytes"));
+    assert_true(number_at(report, "visible_share") == 1.0);
+    const double share = number_at(report, "gflops") / number_at(report, "peak_gflops");
+    assert_true(fabs(number_at(report, "share") - share) <= 1e-6 * share);
+    /* The peak is a peak: nothing computes faster than the FMA pipes. The slack is for a machine
+     * that is busy while the peak is sampled and free while the forward is timed. */
+    assert_true(share > 0.0 && share < 1.25);
+    json_decref(report);
+}
+
+static void bench_counts_operations_as_documented(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *shape, *what;
+        double flops;
+    } cases[] = {
+        {"b2_t64_s96_h2_d32", "core", 4.0 * 2 * 2 * 64 * 96 * 32},
+        {"b1_t64_s64_h2_d32_dv16", "core", 2.0 * 2 * 64 * 64 * (32 + 16)},
+        {"b1_t64_s64_h2_d32_causal", "core", 0.5 * 4.0 * 2 * 64 * 64 * 32},
+        /* off = 32: query i sees 33 + i keys */
+        {"b1_t32_s64_h1_d32_causalbr", "core", 4.0 * 32 * (32 * 33 + 31 * 32 / 2)},
+        /* each query sees itself and the one before */
+        {"b1_t64_s64_h1_d32_win1_0", "core", 4.0 * 32 * 127},
+        {"b1_t64_s64_h4_d32", "layer", 4.0 * 4 * 64 * 64 * 32 + 8.0 * 64 * 128 * 128},
+        {"b1_t64_s64_e100_h4_g1_d32", "layer",
+         4.0 * 4 * 64 * 64 * 32 + 2.0 * 64 * 100 * (128 + 32 + 32 + 128)},
+        {"b1_t32_s64_h4_d32", "layer",
+         4.0 * 4 * 32 * 64 * 32 + 2.0 * 128 * 128 * (32 + 64 + 64 + 32)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *report = bench(cases[i].shape, cases[i].what, "1");
+        const double got = flops_of(report);
+        if (!(fabs(got / cases[i].flops - 1.0) <= 1e-6)) {
+            fail_msg("%s %s: %.9g, expected %.9g", cases[i].shape, cases[i].what, got,
+                     cases[i].flops);
+        }
+        json_decref(report);
+    }
+}
+
+static void bench_gets_rid_of_a_forced_core_and_says_so(void **state)
+{
+    (void)state;
+    json_t *plain = bench("b1_t8_s8_h1_d8", "core", "1");
+    const json_t *core = json_object_get(plain, "blas_core");
+    assert_int_equal(setenv("OPENBLAS_CORETYPE", "Prescott", 1), 0);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--reps", "5", "--json", NULL), 0);
+    assert_non_null(strstr(tool_run_stderr(), "OPENBLAS_CORETYPE=Prescott unset"));
+    json_t *freed = tool_run_json();
+    assert_true(json_equal(core, json_object_get(freed, "blas_core")));
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--reps", "5", "--keep-coretype", NULL),
+                     0);
+    assert_string_equal(tool_run_stderr(), "");
+    assert_int_equal(unsetenv("OPENBLAS_CORETYPE"), 0);
+    json_decref(freed);
+    json_decref(plain);
+}
+
+static void bench_wrong_usage_is_status_2(void **state)
+{
+    (void)state;
+    assert_int_equal(tool_run("bench", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1", NULL), 2);
+    assert_non_null(strstr(tool_run_stderr(), "d is missing"));
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "b1_t8_s8_h1_d8", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--what", "all", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--engine", "gpu", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--threads", "65", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--reps", "0", NULL), 2);
+}
+
+static void bench_shape_too_large_is_status_1_with_a_sentence(void **state)
+{
+    (void)state;
+    assert_int_equal(tool_run("bench", "b2147483647_t2147483647_s2147483647_h1_d2147483647", NULL),
+                     1);
+    assert_true(strlen(tool_run_stderr()) > strlen("mha bench: \n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bench_report_has_the_promised_fields),
+        cmocka_unit_test(bench_counts_operations_as_documented),
+        cmocka_unit_test(bench_gets_rid_of_a_forced_core_and_says_so),
+        cmocka_unit_test(bench_wrong_usage_is_status_2),
+        cmocka_unit_test(bench_shape_too_large_is_status_1_with_a_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
