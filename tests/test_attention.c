@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mha_attention, the one call without objects. */
+#include "support/brutal.h"
+#include "support/oracle.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "support/brutal.h"
-#include "support/oracle.h"
-
 static int32_t attention(const trial *p, int32_t causal, mha_error *err)
 {
-    return mha_attention(p->B,
-                         p->T,
-                         p->S,
-                         p->H,
-                         p->G,
-                         p->D,
-                         p->query.data,
-                         p->key.data,
-                         p->value.data,
-                         causal,
-                         p->output.data,
-                         err);
+    return mha_attention(p->B, p->T, p->S, p->H, p->G, p->D, p->query.data, p->key.data,
+                         p->value.data, causal, p->output.data, err);
 }
 
 static void fill(trial *p, int64_t B, int64_t T, int64_t S, int64_t H, int64_t G, int64_t D)
@@ -40,8 +30,8 @@ static void attention_equals_the_oracle_for_each_kind_of_causal(void **state)
             trial p;
             fill(&p, 2, sizes[i][0], sizes[i][1], 4, 2, 9);
             p.causal = causal != MHA_CAUSAL_NONE;
-            p.alignment = causal == MHA_CAUSAL_TOP_LEFT ? MHA_ALIGNMENT_TOP_LEFT
-                                                        : MHA_ALIGNMENT_BOTTOM_RIGHT;
+            p.alignment =
+                causal == MHA_CAUSAL_TOP_LEFT ? MHA_ALIGNMENT_TOP_LEFT : MHA_ALIGNMENT_BOTTOM_RIGHT;
             SUCCEEDS(attention(&p, causal, err));
             oracle r;
             oracle_run(&p, &r);
@@ -117,8 +107,10 @@ static void attention_with_bad_arguments_is_refused_and_writes_nothing(void **st
     REFUSED(MHA_ERROR_TOO_LARGE, mha_attention(huge, huge, 2, 1, 1, 4, x, x, x, 0, out, err), "");
     REFUSED(MHA_ERROR_TOO_LARGE, mha_attention(1, 2, INT64_MAX, 1, 1, 4, x, x, x, 0, out, err), "");
     REFUSED(MHA_ERROR_TOO_LARGE, mha_attention(1, 2, 2, 65536, 1, 65536, x, x, x, 0, out, err), "");
-    REFUSED(MHA_ERROR_OVERLAP, mha_attention(1, 2, 2, 1, 1, 4, x, x + 8, x + 16, 0, x + 7, err), "OUTPUT");
-    REFUSED(MHA_ERROR_OVERLAP, mha_attention(1, 2, 2, 1, 1, 4, x, x + 8, x + 16, 0, x + 23, err), "OUTPUT");
+    REFUSED(MHA_ERROR_OVERLAP, mha_attention(1, 2, 2, 1, 1, 4, x, x + 8, x + 16, 0, x + 7, err),
+            "OUTPUT");
+    REFUSED(MHA_ERROR_OVERLAP, mha_attention(1, 2, 2, 1, 1, 4, x, x + 8, x + 16, 0, x + 23, err),
+            "OUTPUT");
     assert_true(all_are(out, 8, -7.0f));
     /* side by side is no overlap */
     SUCCEEDS(mha_attention(1, 2, 2, 1, 1, 4, x, x + 8, x + 16, 0, x + 24, err));

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libmha hands to the BLAS, seen by a cblas_sgemm of our own before the real one: never a vector,
- * never more than the BLAS computes on one thread where it has several. Run with one and with four threads
- * in OPENBLAS_NUM_THREADS.
+ * What libmha hands to the BLAS, seen by a cblas_sgemm of our own before the real one: never a
+ * vector, never more than the BLAS computes on one thread where it has several. Run with one and
+ * with four threads in OPENBLAS_NUM_THREADS.
  */
 #define _GNU_SOURCE
+#include "support/expect.h"
+#include "support/sgemm_shim.h"
+#include "support/sweep.h"
+
 #include <dirent.h>
 #include <math.h>
 #include <pthread.h>
@@ -17,10 +21,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "support/expect.h"
-#include "support/sgemm_shim.h"
-#include "support/sweep.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -39,8 +39,8 @@ static const int64_t UNTHREADED = 262144;
 /* Whether the BLAS would thread a larger product. */
 static int blas_may_thread(void)
 {
-    return sgemm_shim_blas_parallel() == 2
-           || (sgemm_shim_blas_parallel() == 1 && sgemm_shim_blas_threads() > 1);
+    return sgemm_shim_blas_parallel() == 2 ||
+           (sgemm_shim_blas_parallel() == 1 && sgemm_shim_blas_threads() > 1);
 }
 
 static void assert_confined(void)
@@ -83,14 +83,8 @@ static void products_of_large_layers_are_confined(void **state)
     (void)state;
     static const int64_t sizes[][4] = {
         /* T, S, D, E */
-        {1, 1, 64, 512},
-        {1, 700, 64, 512},
-        {700, 1, 64, 64},
-        {65, 129, 257, 300},
-        {300, 700, 64, 512},
-        {513, 513, 32, 768},
-        {3, 3, 1, 3000},
-        {128, 128, 512, 64},
+        {1, 1, 64, 512},     {1, 700, 64, 512},   {700, 1, 64, 64}, {65, 129, 257, 300},
+        {300, 700, 64, 512}, {513, 513, 32, 768}, {3, 3, 1, 3000},  {128, 128, 512, 64},
     };
     sgemm_shim_reset();
     for (int i = 0; i < 8; ++i) {
@@ -130,12 +124,9 @@ static long ticks_of_others(void)
         if (stat && fgets(line, sizeof line, stat)) {
             long user = 0, kernel = 0;
             char *after_name = strrchr(line, ')');
-            if (after_name
-                && sscanf(after_name,
-                          ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld",
-                          &user,
-                          &kernel)
-                       == 2) {
+            if (after_name &&
+                sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user,
+                       &kernel) == 2) {
                 ticks += user + kernel;
             }
         }
@@ -173,7 +164,8 @@ static void B05_one_thread_asked_for_leaves_every_other_thread_idle(void **state
     mha_layer *layer = trial_layer(&p);
     mha_call *call = trial_call(&p);
     SUCCEEDS(mha_forward(ctx, layer, NULL, call, err));
-    nanosleep(&(struct timespec){0, 300 * 1000 * 1000}, NULL); /* threads spin for a while at start */
+    nanosleep(&(struct timespec){0, 300 * 1000 * 1000},
+              NULL); /* threads spin for a while at start */
     long before = ticks_of_others();
     double start = seconds_of_this_thread();
     while (seconds_of_this_thread() - start < 0.4) {
@@ -239,20 +231,24 @@ static void calls_beside_threaded_products_of_the_host_keep_their_bits(void **st
     }
     pthread_t host, thread[CALLERS];
     int64_t number[CALLERS];
+    intptr_t wrong = 0;
     stop_host = 0;
     sgemm_shim_reset();
     assert_int_equal(pthread_create(&host, NULL, host_multiplies, NULL), 0);
     for (int t = 0; t < CALLERS; ++t) {
         number[t] = t;
-        assert_int_equal(pthread_create(&thread[t], NULL, forward_again_and_again, &number[t]), 0);
+        if (pthread_create(&thread[t], NULL, forward_again_and_again, &number[t]) != 0) {
+            abort();
+        }
     }
     for (int t = 0; t < CALLERS; ++t) {
-        void *wrong = NULL;
-        assert_int_equal(pthread_join(thread[t], &wrong), 0);
-        assert_null(wrong);
+        void *verdict = NULL;
+        wrong |= pthread_join(thread[t], &verdict);
+        wrong |= (intptr_t)verdict;
     }
-    stop_host = 1;
+    stop_host = 1; /* before any assertion: OpenBLAS waits for its products when the program ends */
     assert_int_equal(pthread_join(host, NULL), 0);
+    assert_int_equal(wrong, 0);
     assert_confined();
 }
 
@@ -301,7 +297,9 @@ static void callers_in_any_number_succeed_or_get_a_status(void **state)
     }
 }
 
-/* In a child whose address space may grow by so many MiB only: success or a status, never a hang. */
+/*
+ * In a child whose address space may grow by so many MiB only: success or a status, never a hang.
+ */
 static int attend_in_little_space(rlim_t mebibytes)
 {
     char line[256];
@@ -344,13 +342,11 @@ static void little_address_space_is_a_status_never_a_hang(void **state)
 
 int main(void)
 {
-    print_message("BLAS: parallel %d, %d threads\n",
-                  sgemm_shim_blas_parallel(),
+    print_message("BLAS: parallel %d, %d threads\n", sgemm_shim_blas_parallel(),
                   sgemm_shim_blas_threads());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(little_address_space_is_a_status_never_a_hang), /* before any first use */
-        cmocka_unit_test(
-            products_of_every_kind_of_call_are_no_vectors_and_no_larger_than_allowed),
+        cmocka_unit_test(products_of_every_kind_of_call_are_no_vectors_and_no_larger_than_allowed),
         cmocka_unit_test(products_of_large_layers_are_confined),
         cmocka_unit_test(B05_one_thread_asked_for_leaves_every_other_thread_idle),
         cmocka_unit_test(calls_beside_threaded_products_of_the_host_keep_their_bits),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/brutal.h"
 #include "support/guard_page.h"
 #include "support/trial.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { B = 2, T = 3, S = 4, H = 2, D = 4, E = H * D };
 
@@ -42,14 +42,12 @@ static void fixture_end(fixture *f)
 
 static int32_t set_input(mha_call *call, int32_t id, const tensor *t, mha_error *err)
 {
-    return mha_call_set_input(
-        call, id, MHA_FLOAT32, t->data, t->rank, t->shape, t->strides, err);
+    return mha_call_set_input(call, id, MHA_FLOAT32, t->data, t->rank, t->shape, t->strides, err);
 }
 
 static int32_t set_output(mha_call *call, int32_t id, const tensor *t, mha_error *err)
 {
-    return mha_call_set_output(
-        call, id, MHA_FLOAT32, t->data, t->rank, t->shape, t->strides, err);
+    return mha_call_set_output(call, id, MHA_FLOAT32, t->data, t->rank, t->shape, t->strides, err);
 }
 
 /* ---- behaviour ---- */
@@ -113,8 +111,7 @@ static void call_copies_shape_and_strides_and_reads_no_data_before_the_forward(v
     memcpy(shape, f.p.query.shape, 3 * sizeof *shape);
     memcpy(strides, f.p.query.strides, 3 * sizeof *strides);
     guarded_lock(&page); /* whoever touches the data now ends the program */
-    SUCCEEDS(mha_call_set_input(
-        call, MHA_TENSOR_QUERY, MHA_FLOAT32, data, 3, shape, strides, err));
+    SUCCEEDS(mha_call_set_input(call, MHA_TENSOR_QUERY, MHA_FLOAT32, data, 3, shape, strides, err));
     memset(shape, 0xFF, 3 * sizeof *shape);
     memset(strides, 0xFF, 3 * sizeof *strides);
     free(shape);
@@ -139,14 +136,13 @@ static void call_heads_may_be_given_with_three_or_four_axes(void **state)
     SUCCEEDS(mha_forward(f.ctx, f.layer, NULL, call, err));
     float *expected = tensor_read(&f.p.output);
     const int64_t tq[4] = {B, T, H, D}, tk[4] = {B, S, H, D};
-    SUCCEEDS(mha_call_set_input(
-        call, MHA_TENSOR_QUERY, MHA_FLOAT32, f.p.query.data, 4, tq, NULL, err));
-    SUCCEEDS(mha_call_set_input(
-        call, MHA_TENSOR_KEY, MHA_FLOAT32, f.p.key.data, 4, tk, NULL, err));
-    SUCCEEDS(mha_call_set_input(
-        call, MHA_TENSOR_VALUE, MHA_FLOAT32, f.p.value.data, 4, tk, NULL, err));
-    SUCCEEDS(mha_call_set_output(
-        call, MHA_TENSOR_OUTPUT, MHA_FLOAT32, f.p.output.data, 4, tq, NULL, err));
+    SUCCEEDS(
+        mha_call_set_input(call, MHA_TENSOR_QUERY, MHA_FLOAT32, f.p.query.data, 4, tq, NULL, err));
+    SUCCEEDS(mha_call_set_input(call, MHA_TENSOR_KEY, MHA_FLOAT32, f.p.key.data, 4, tk, NULL, err));
+    SUCCEEDS(
+        mha_call_set_input(call, MHA_TENSOR_VALUE, MHA_FLOAT32, f.p.value.data, 4, tk, NULL, err));
+    SUCCEEDS(mha_call_set_output(call, MHA_TENSOR_OUTPUT, MHA_FLOAT32, f.p.output.data, 4, tq, NULL,
+                                 err));
     SUCCEEDS(mha_forward(f.ctx, f.layer, NULL, call, err));
     assert_same_bits(f.p.output.data, expected, f.p.output.count);
     free(expected);
@@ -159,14 +155,8 @@ static void call_last_axis_of_size_1_may_have_any_stride(void **state)
     (void)state;
     mha_call *call = fresh();
     float x[64] = {0};
-    SUCCEEDS(mha_call_set_input(call,
-                                MHA_TENSOR_QUERY,
-                                MHA_FLOAT32,
-                                x,
-                                3,
-                                (int64_t[]){1, 4, 1},
-                                (int64_t[]){16, 4, 9},
-                                err));
+    SUCCEEDS(mha_call_set_input(call, MHA_TENSOR_QUERY, MHA_FLOAT32, x, 3, (int64_t[]){1, 4, 1},
+                                (int64_t[]){16, 4, 9}, err));
     mha_call_destroy(call);
 }
 
@@ -179,9 +169,12 @@ static void call_input_with_bad_arguments_is_refused(void **state)
     float x[64] = {0};
     const int64_t shape[4] = {2, 3, 2, 4};
     const int32_t f32 = MHA_FLOAT32;
-    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_input(NULL, 0, f32, x, 3, shape, NULL, err), "NULL");
-    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_input(call, 0, f32, x, 3, NULL, NULL, err), "NULL");
-    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_input(call, 0, f32, NULL, 3, shape, NULL, err), "NULL");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_input(NULL, 0, f32, x, 3, shape, NULL, err),
+            "NULL");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_input(call, 0, f32, x, 3, NULL, NULL, err),
+            "NULL");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_input(call, 0, f32, NULL, 3, shape, NULL, err),
+            "NULL");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_input(call, 3, f32, x, 3, shape, NULL, err), "3");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_input(call, -1, f32, x, 3, shape, NULL, err), "-1");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_input(call, 0, 1, x, 3, shape, NULL, err), "1");
@@ -189,27 +182,18 @@ static void call_input_with_bad_arguments_is_refused(void **state)
     REFUSED(MHA_ERROR_SHAPE, mha_call_set_input(call, 0, f32, x, 5, shape, NULL, err), "5");
     REFUSED(MHA_ERROR_SHAPE, mha_call_set_input(call, 0, f32, x, -1, shape, NULL, err), "-1");
     REFUSED(MHA_ERROR_SHAPE,
-            mha_call_set_input(call, 0, f32, x, 3, (int64_t[]){2, -3, 4}, NULL, err),
-            "-3");
+            mha_call_set_input(call, 0, f32, x, 3, (int64_t[]){2, -3, 4}, NULL, err), "-3");
     REFUSED(MHA_ERROR_SHAPE,
-            mha_call_set_input(call, 0, f32, x, 3, shape, (int64_t[]){8, -4, 1}, err),
-            "-4");
+            mha_call_set_input(call, 0, f32, x, 3, shape, (int64_t[]){8, -4, 1}, err), "-4");
     REFUSED(MHA_ERROR_SHAPE,
-            mha_call_set_input(call, 0, f32, x, 3, shape, (int64_t[]){12, 4, 2}, err),
-            "2");
+            mha_call_set_input(call, 0, f32, x, 3, shape, (int64_t[]){12, 4, 2}, err), "2");
     REFUSED(MHA_ERROR_TOO_LARGE,
-            mha_call_set_input(call,
-                               0,
-                               f32,
-                               x,
-                               3,
-                               (int64_t[]){INT64_C(1) << 31, INT64_C(1) << 31, 2},
-                               NULL,
-                               err),
+            mha_call_set_input(call, 0, f32, x, 3,
+                               (int64_t[]){INT64_C(1) << 31, INT64_C(1) << 31, 2}, NULL, err),
             "");
     REFUSED(MHA_ERROR_TOO_LARGE,
-            mha_call_set_input(
-                call, 0, f32, x, 3, (int64_t[]){3, 1, 2}, (int64_t[]){INT64_MAX / 2, 1, 1}, err),
+            mha_call_set_input(call, 0, f32, x, 3, (int64_t[]){3, 1, 2},
+                               (int64_t[]){INT64_MAX / 2, 1, 1}, err),
             "");
     mha_call_destroy(call);
 }
@@ -221,24 +205,29 @@ static void call_output_with_bad_arguments_is_refused(void **state)
     float x[64] = {0};
     const int64_t shape[4] = {2, 3, 2, 4};
     const int32_t f32 = MHA_FLOAT32, out = MHA_TENSOR_OUTPUT;
-    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_output(NULL, out, f32, x, 3, shape, NULL, err), "NULL");
-    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_output(call, out, f32, x, 3, NULL, NULL, err), "NULL");
-    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_output(call, out, f32, NULL, 3, shape, NULL, err), "NULL");
-    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_output(call, MHA_TENSOR_KEY, f32, x, 3, shape, NULL, err), "1");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_output(NULL, out, f32, x, 3, shape, NULL, err),
+            "NULL");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_output(call, out, f32, x, 3, NULL, NULL, err),
+            "NULL");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_output(call, out, f32, NULL, 3, shape, NULL, err),
+            "NULL");
+    REFUSED(MHA_ERROR_UNKNOWN_ID,
+            mha_call_set_output(call, MHA_TENSOR_KEY, f32, x, 3, shape, NULL, err), "1");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_output(call, 6, f32, x, 3, shape, NULL, err), "6");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_output(call, out, -3, x, 3, shape, NULL, err), "-3");
-    REFUSED(MHA_ERROR_SHAPE, mha_call_set_output(call, MHA_TENSOR_WEIGHTS, f32, x, 3, shape, NULL, err), "3");
-    REFUSED(MHA_ERROR_SHAPE, mha_call_set_output(call, MHA_TENSOR_LSE, f32, x, 4, shape, NULL, err), "4");
+    REFUSED(MHA_ERROR_SHAPE,
+            mha_call_set_output(call, MHA_TENSOR_WEIGHTS, f32, x, 3, shape, NULL, err), "3");
+    REFUSED(MHA_ERROR_SHAPE, mha_call_set_output(call, MHA_TENSOR_LSE, f32, x, 4, shape, NULL, err),
+            "4");
     /* strides that let two elements share memory */
     REFUSED(MHA_ERROR_OVERLAP,
-            mha_call_set_output(call, out, f32, x, 3, shape, (int64_t[]){0, 2, 1}, err),
-            "");
+            mha_call_set_output(call, out, f32, x, 3, shape, (int64_t[]){0, 2, 1}, err), "");
     REFUSED(MHA_ERROR_OVERLAP,
-            mha_call_set_output(call, out, f32, x, 3, shape, (int64_t[]){2, 2, 1}, err),
-            "");
-    REFUSED(MHA_ERROR_OVERLAP,
-            mha_call_set_output(call, out, f32, x, 3, (int64_t[]){2, 3, 4}, (int64_t[]){12, 3, 1}, err),
-            "");
+            mha_call_set_output(call, out, f32, x, 3, shape, (int64_t[]){2, 2, 1}, err), "");
+    REFUSED(
+        MHA_ERROR_OVERLAP,
+        mha_call_set_output(call, out, f32, x, 3, (int64_t[]){2, 3, 4}, (int64_t[]){12, 3, 1}, err),
+        "");
     mha_call_destroy(call);
 }
 
@@ -259,18 +248,12 @@ static void call_refused_setter_leaves_the_call_as_before(void **state)
     float *expected = tensor_read(&f.p.output);
     float x[4] = {0};
     REFUSED(MHA_ERROR_SHAPE,
-            mha_call_set_input(
-                call, MHA_TENSOR_QUERY, MHA_FLOAT32, x, 3, (int64_t[]){1, -1, 4}, NULL, err),
+            mha_call_set_input(call, MHA_TENSOR_QUERY, MHA_FLOAT32, x, 3, (int64_t[]){1, -1, 4},
+                               NULL, err),
             "-1");
     REFUSED(MHA_ERROR_OVERLAP,
-            mha_call_set_output(call,
-                                MHA_TENSOR_OUTPUT,
-                                MHA_FLOAT32,
-                                x,
-                                3,
-                                (int64_t[]){2, 1, 4},
-                                (int64_t[]){0, 4, 1},
-                                err),
+            mha_call_set_output(call, MHA_TENSOR_OUTPUT, MHA_FLOAT32, x, 3, (int64_t[]){2, 1, 4},
+                                (int64_t[]){0, 4, 1}, err),
             "");
     tensor_flood(&f.p.output, 0.0f);
     SUCCEEDS(mha_forward(f.ctx, f.layer, NULL, call, err));

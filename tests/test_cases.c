@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of data/cases.json: faults that users of other libraries met, and the right answer. */
+/*
+ * The entries of data/cases.json: faults that users of other libraries met, and the right answer.
+ */
+#include "support/case_file.h"
+#include "support/expect.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/case_file.h"
-#include "support/expect.h"
-
-/* How many entries the options of this version reach; a change of the file or a new option changes it. */
+/*
+ * How many entries the options of this version reach; a change of the file or a new option changes
+ * it.
+ */
 enum { RUN = 57, SKIPPED = 19 };
 
 static json_t *cases;
 
-/* abs(got - expected) <= tolerance * max(1, abs(expected)); what is not finite has to be that itself. */
+/*
+ * abs(got - expected) <= tolerance * max(1, abs(expected)); what is not finite has to be that
+ * itself.
+ */
 static int close_enough(double got, double expected, double tolerance)
 {
     if (isnan(expected)) {
@@ -38,10 +46,7 @@ static int compare(const json_t *entry, const char *field, const char *of, const
         double x = (double)*tensor_element(got, i);
         if (!close_enough(x, expected[i], case_file_tolerance(entry, of))) {
             print_error("%s: %s[%lld] is %.9g, expected %.9g\n",
-                        json_string_value(json_object_get(entry, "id")),
-                        field,
-                        (long long)i,
-                        x,
+                        json_string_value(json_object_get(entry, "id")), field, (long long)i, x,
                         expected[i]);
             wrong += 1;
         }
@@ -100,10 +105,10 @@ static int wrong_numbers(const json_t *entry)
     trial p;
     case_file_trial(entry, &p);
     SUCCEEDS(trial_forward(&p, 0, err));
-    int wrong = compare(entry, "expected_output", "output", &p.output)
-                + compare(entry, "expected_weights", "weights", &p.weights)
-                + compare(entry, "expected_lse", "lse", &p.lse) + compare_mean(entry, &p)
-                + compare_exact_zeros(entry, &p);
+    int wrong = compare(entry, "expected_output", "output", &p.output) +
+                compare(entry, "expected_weights", "weights", &p.weights) +
+                compare(entry, "expected_lse", "lse", &p.lse) + compare_mean(entry, &p) +
+                compare_exact_zeros(entry, &p);
 
     /* the result is the same when it is all that is asked for */
     trial alone;
@@ -126,7 +131,8 @@ static void cases_that_this_version_can_run_give_the_expected_numbers(void **sta
         const json_t *entry = json_array_get(cases, i);
         const char *option = case_file_missing_option(entry);
         if (option) {
-            print_message("skipped %s: %s\n", json_string_value(json_object_get(entry, "id")), option);
+            print_message("skipped %s: %s\n", json_string_value(json_object_get(entry, "id")),
+                          option);
             ++skipped;
         } else {
             failed += wrong_numbers(entry) != 0;

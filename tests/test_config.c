@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-
 #include "support/brutal.h"
+
+#include <math.h>
 
 #define TOO_MANY (INT64_C(1) << 31) /* one above 2^31 - 1 */
 
@@ -166,18 +166,12 @@ typedef int64_t size_getter(const mha_config *);
 static void config_sizes_outside_their_range_are_refused_and_change_nothing(void **state)
 {
     (void)state;
-    size_setter *const set[] = {mha_config_set_head_size,
-                                mha_config_set_value_head_size,
-                                mha_config_set_query_width,
-                                mha_config_set_key_width,
-                                mha_config_set_value_width,
-                                mha_config_set_output_width};
-    size_getter *const get[] = {mha_config_head_size,
-                                mha_config_value_head_size,
-                                mha_config_query_width,
-                                mha_config_key_width,
-                                mha_config_value_width,
-                                mha_config_output_width};
+    size_setter *const set[] = {mha_config_set_head_size,   mha_config_set_value_head_size,
+                                mha_config_set_query_width, mha_config_set_key_width,
+                                mha_config_set_value_width, mha_config_set_output_width};
+    size_getter *const get[] = {mha_config_head_size,   mha_config_value_head_size,
+                                mha_config_query_width, mha_config_key_width,
+                                mha_config_value_width, mha_config_output_width};
     mha_config *cfg = config_of(30, 3);
     for (int i = 0; i < 6; ++i) {
         int64_t before = get[i](cfg);
@@ -227,15 +221,10 @@ static void config_scale_that_is_no_number_is_refused(void **state)
 static void config_getters_of_null_say_so(void **state)
 {
     (void)state;
-    size_getter *const get[] = {mha_config_embedding,
-                                mha_config_heads,
-                                mha_config_kv_heads,
-                                mha_config_head_size,
-                                mha_config_value_head_size,
-                                mha_config_query_width,
-                                mha_config_key_width,
-                                mha_config_value_width,
-                                mha_config_output_width};
+    size_getter *const get[] = {
+        mha_config_embedding, mha_config_heads,           mha_config_kv_heads,
+        mha_config_head_size, mha_config_value_head_size, mha_config_query_width,
+        mha_config_key_width, mha_config_value_width,     mha_config_output_width};
     for (int i = 0; i < 9; ++i) {
         assert_int_equal(get[i](NULL), MHA_ERROR_NULL_ARGUMENT);
     }

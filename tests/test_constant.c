@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "support/expect.h"
 
-/* Every named constant of the headers, by hand: names and values never change, they are only added to. */
+#include <string.h>
+
+/*
+ * Every named constant of the headers, by hand: names and values never change, they are only added
+ * to.
+ */
 static const struct {
     const char *name;
     int64_t value;

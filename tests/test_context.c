@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/brutal.h"
 #include "support/executors.h"
 #include "support/trial.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static mha_context *context(void)
 {
@@ -128,8 +128,8 @@ static void context_workspace_limit_refuses_what_needs_more_and_names_both_numbe
     mha_context_destroy(ctx);
 }
 
-static void context_executor_gets_the_work_on_the_calling_thread_and_null_returns_to_ours(
-    void **state)
+static void
+context_executor_gets_the_work_on_the_calling_thread_and_null_returns_to_ours(void **state)
 {
     (void)state;
     mha_context *ctx = context();
@@ -187,13 +187,9 @@ static void context_settings_outside_their_range_are_refused_and_change_nothing(
     SUCCEEDS(mha_context_set_workspace_limit(ctx, 1 << 20, err));
     REFUSED(MHA_ERROR_VALUE, mha_context_set_threads(ctx, -1, err), "-1");
     REFUSED(MHA_ERROR_VALUE, mha_context_set_threads(ctx, 65, err), "65", "64");
-    REFUSED(MHA_ERROR_VALUE,
-            mha_context_set_executor(ctx, executor_backwards, &log, 0, err),
-            "0",
+    REFUSED(MHA_ERROR_VALUE, mha_context_set_executor(ctx, executor_backwards, &log, 0, err), "0",
             "64");
-    REFUSED(MHA_ERROR_VALUE,
-            mha_context_set_executor(ctx, executor_backwards, &log, 65, err),
-            "65",
+    REFUSED(MHA_ERROR_VALUE, mha_context_set_executor(ctx, executor_backwards, &log, 65, err), "65",
             "64");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_context_set_engine(ctx, 99, err), "99");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_context_set_engine(ctx, -1, err), "-1");
@@ -210,8 +206,7 @@ static void context_null_is_refused_everywhere(void **state)
     REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_context_create(NULL, err), "NULL");
     REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_context_set_threads(NULL, 1, err), "NULL");
     REFUSED(MHA_ERROR_NULL_ARGUMENT,
-            mha_context_set_executor(NULL, executor_backwards, NULL, 1, err),
-            "NULL");
+            mha_context_set_executor(NULL, executor_backwards, NULL, 1, err), "NULL");
     REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_context_set_engine(NULL, 0, err), "NULL");
     REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_context_set_workspace_limit(NULL, 0, err), "NULL");
     assert_int_equal(mha_context_threads(NULL), MHA_ERROR_NULL_ARGUMENT);
@@ -264,12 +259,10 @@ int main(void)
         cmocka_unit_test(context_threads_are_kept_and_0_returns_to_the_default),
         cmocka_unit_test(context_workspace_grows_only_when_a_call_is_larger_than_all_before),
         cmocka_unit_test(context_second_identical_call_makes_no_allocation),
-        cmocka_unit_test(
-            context_workspace_limit_refuses_what_needs_more_and_names_both_numbers),
+        cmocka_unit_test(context_workspace_limit_refuses_what_needs_more_and_names_both_numbers),
         cmocka_unit_test(
             context_executor_gets_the_work_on_the_calling_thread_and_null_returns_to_ours),
-        cmocka_unit_test(
-            context_executor_that_fails_fails_the_call_and_the_context_stays_usable),
+        cmocka_unit_test(context_executor_that_fails_fails_the_call_and_the_context_stays_usable),
         cmocka_unit_test(context_settings_outside_their_range_are_refused_and_change_nothing),
         cmocka_unit_test(context_null_is_refused_everywhere),
         cmocka_unit_test(context_create_without_memory_stores_null_and_leaks_nothing),

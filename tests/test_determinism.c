@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same bits for any number of threads, run after run, on any executor. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/executors.h"
 #include "support/expect.h"
 #include "support/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { REPEATS = MHA_TESTS_REDUCED ? 3 : 20 };
 static const int32_t THREADS[] = {1, 2, 3, 4, 7, 16};
@@ -18,8 +18,7 @@ typedef struct results {
 
 static results read_results(const trial *p)
 {
-    return (results){
-        tensor_read(&p->output), tensor_read(&p->weights), tensor_read(&p->lse)};
+    return (results){tensor_read(&p->output), tensor_read(&p->weights), tensor_read(&p->lse)};
 }
 
 static void free_results(results *r)
@@ -38,7 +37,9 @@ static void assert_results(const trial *p, const results *r)
     free_results(&now);
 }
 
-/* An odd-sized layer, 56 features in, 444 out; a core of many heads; causal with lengths; a window. */
+/*
+ * An odd-sized layer, 56 features in, 444 out; a core of many heads; causal with lengths; a window.
+ */
 static void build(trial *p, int which)
 {
     switch (which) {

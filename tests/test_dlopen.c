@@ -4,13 +4,16 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
+
+/* cmocka.h needs the others before it */
+/* clang-format off */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
-
 #include <cmocka.h>
+/* clang-format on */
 
 enum { ROUNDS = 100 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "support/expect.h"
+
 #include <platform/memory.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "support/expect.h"
 
 static const int32_t EVERY_STATUS[] = {
     MHA_OK,
@@ -174,8 +174,8 @@ static void error_of_each_thread_keeps_its_own_sentence(void **state)
 static void status_codes_keep_their_numbers(void **state)
 {
     (void)state;
-    static const int32_t pinned[STATUSES] = {
-        0, -10, -11, -12, -20, -21, -22, -23, -24, -25, -32, -40, -41, -42, -50, -51, -52};
+    static const int32_t pinned[STATUSES] = {0,   -10, -11, -12, -20, -21, -22, -23, -24,
+                                             -25, -32, -40, -41, -42, -50, -51, -52};
     for (int i = 0; i < STATUSES; ++i) {
         assert_int_equal(EVERY_STATUS[i], pinned[i]);
     }

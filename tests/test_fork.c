@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fork before and after first use: child and parent compute, with the same numbers. */
 #define _GNU_SOURCE
+#include "support/expect.h"
+#include "support/trial.h"
+
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "support/expect.h"
-#include "support/trial.h"
 
 enum { PATIENCE = MHA_TESTS_REDUCED ? 100 : 20 }; /* seconds */
 
@@ -72,7 +72,8 @@ static int forward_here_and_in_a_child(void *argument)
     /* a new context in the child, and the old one destroyed there */
     shared *s = argument;
     mha_context *ctx = NULL;
-    if (mha_context_create(&ctx, NULL) != MHA_OK || mha_context_set_threads(ctx, 4, NULL) != MHA_OK) {
+    if (mha_context_create(&ctx, NULL) != MHA_OK ||
+        mha_context_set_threads(ctx, 4, NULL) != MHA_OK) {
         return 4;
     }
     mha_context_destroy(s->ctx);
@@ -132,8 +133,8 @@ static int attention_in_child(void *argument)
 {
     const trial *p = argument;
     float *out = calloc((size_t)p->output.count, sizeof *out);
-    int32_t status = mha_attention(
-        1, 150, 150, 4, 4, 16, p->query.data, p->query.data, p->query.data, 0, out, NULL);
+    int32_t status = mha_attention(1, 150, 150, 4, 4, 16, p->query.data, p->query.data,
+                                   p->query.data, 0, out, NULL);
     free(out);
     return status != MHA_OK;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "support/brutal.h"
+#include "support/oracle.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/brutal.h"
-#include "support/oracle.h"
-
-/* A layer with everything: projections, biases, grouped heads, D != Dv, odd widths, causal, lengths. */
+/*
+ * A layer with everything: projections, biases, grouped heads, D != Dv, odd widths, causal,
+ * lengths.
+ */
 static void rich(trial *p, uint64_t seed)
 {
     trial_begin(p, 2, 9, 13, 6, 3, 10, 7);
@@ -106,14 +109,11 @@ static void forward_with_a_missing_tensor_or_no_output_names_it_and_writes_nothi
         const tensor *const in[3] = {&p.query, &p.key, &p.value};
         const tensor *t = in[missing];
         tensor_flood(&p.output, -7.0f);
-        SUCCEEDS(
-            mha_call_set_input(o.call, missing, MHA_FLOAT32, NULL, 0, NULL, NULL, err));
-        REFUSED(MHA_ERROR_NOT_SET,
-                mha_forward(o.ctx, o.layer, o.mask, o.call, err),
-                name[missing]);
+        SUCCEEDS(mha_call_set_input(o.call, missing, MHA_FLOAT32, NULL, 0, NULL, NULL, err));
+        REFUSED(MHA_ERROR_NOT_SET, mha_forward(o.ctx, o.layer, o.mask, o.call, err), name[missing]);
         assert_true(all_are(p.output.block, p.output.count, -7.0f));
-        SUCCEEDS(mha_call_set_input(
-            o.call, missing, MHA_FLOAT32, t->data, t->rank, t->shape, t->strides, err));
+        SUCCEEDS(mha_call_set_input(o.call, missing, MHA_FLOAT32, t->data, t->rank, t->shape,
+                                    t->strides, err));
     }
     for (int32_t id = MHA_TENSOR_OUTPUT; id <= MHA_TENSOR_LSE; ++id) {
         SUCCEEDS(mha_call_set_output(o.call, id, MHA_FLOAT32, NULL, 0, NULL, NULL, err));
@@ -136,15 +136,17 @@ static void forward_with_null_objects_is_refused(void **state)
     trial_end(&p);
 }
 
-/* Every axis of every tensor, one too long: refused, the number and the one expected in the sentence. */
+/*
+ * Every axis of every tensor, one too long: refused, the number and the one expected in the
+ * sentence.
+ */
 static void forward_with_a_shape_that_does_not_fit_is_refused_with_both_numbers(void **state)
 {
     (void)state;
     trial p;
     rich(&p, 5);
     objects o = objects_of(&p);
-    const tensor *const tensors[6] = {
-        &p.query, &p.key, &p.value, &p.output, &p.weights, &p.lse};
+    const tensor *const tensors[6] = {&p.query, &p.key, &p.value, &p.output, &p.weights, &p.lse};
     for (int32_t id = 0; id < 6; ++id) {
         const tensor *t = tensors[id];
         float *room = calloc((size_t)t->count * 3 + 64, sizeof *room);
@@ -157,25 +159,23 @@ static void forward_with_a_shape_that_does_not_fit_is_refused_with_both_numbers(
             snprintf(got, sizeof got, "%lld", (long long)shape[axis]);
             snprintf(expected, sizeof expected, "%lld", (long long)t->shape[axis]);
             if (id < 3) {
-                SUCCEEDS(mha_call_set_input(
-                    o.call, id, MHA_FLOAT32, room, t->rank, shape, NULL, err));
+                SUCCEEDS(
+                    mha_call_set_input(o.call, id, MHA_FLOAT32, room, t->rank, shape, NULL, err));
             } else {
-                SUCCEEDS(mha_call_set_output(
-                    o.call, id, MHA_FLOAT32, room, t->rank, shape, NULL, err));
+                SUCCEEDS(
+                    mha_call_set_output(o.call, id, MHA_FLOAT32, room, t->rank, shape, NULL, err));
             }
             tensor_flood(&p.output, -7.0f);
-            REFUSED(MHA_ERROR_SHAPE,
-                    mha_forward(o.ctx, o.layer, o.mask, o.call, err),
-                    got,
+            REFUSED(MHA_ERROR_SHAPE, mha_forward(o.ctx, o.layer, o.mask, o.call, err), got,
                     expected);
             assert_true(all_are(p.output.block, p.output.count, -7.0f));
         }
         if (id < 3) {
-            SUCCEEDS(mha_call_set_input(
-                o.call, id, MHA_FLOAT32, t->data, t->rank, t->shape, NULL, err));
+            SUCCEEDS(
+                mha_call_set_input(o.call, id, MHA_FLOAT32, t->data, t->rank, t->shape, NULL, err));
         } else {
-            SUCCEEDS(mha_call_set_output(
-                o.call, id, MHA_FLOAT32, t->data, t->rank, t->shape, NULL, err));
+            SUCCEEDS(mha_call_set_output(o.call, id, MHA_FLOAT32, t->data, t->rank, t->shape, NULL,
+                                         err));
         }
         free(room);
     }
@@ -191,8 +191,8 @@ static void forward_with_heads_where_a_projection_is_on_is_refused(void **state)
     rich(&p, 6);
     objects o = objects_of(&p);
     float x[2 * 9 * 23] = {0};
-    SUCCEEDS(mha_call_set_input(
-        o.call, MHA_TENSOR_QUERY, MHA_FLOAT32, x, 4, (int64_t[]){2, 9, 23, 1}, NULL, err));
+    SUCCEEDS(mha_call_set_input(o.call, MHA_TENSOR_QUERY, MHA_FLOAT32, x, 4,
+                                (int64_t[]){2, 9, 23, 1}, NULL, err));
     REFUSED(MHA_ERROR_SHAPE, mha_forward(o.ctx, o.layer, o.mask, o.call, err), "QUERY");
     objects_end(&o);
     trial_end(&p);
@@ -211,8 +211,8 @@ static void forward_refuses_an_output_that_shares_an_element_with_another_tensor
     const int64_t shape[3] = {1, 4, 4};
     for (int i = 0; i < 5; ++i) {
         const float first = others[i]->data[0];
-        SUCCEEDS(mha_call_set_output(
-            o.call, MHA_TENSOR_OUTPUT, MHA_FLOAT32, others[i]->data, 3, shape, NULL, err));
+        SUCCEEDS(mha_call_set_output(o.call, MHA_TENSOR_OUTPUT, MHA_FLOAT32, others[i]->data, 3,
+                                     shape, NULL, err));
         REFUSED(MHA_ERROR_OVERLAP, mha_forward(o.ctx, o.layer, NULL, o.call, err), "OUTPUT");
         assert_true(same_bits(others[i]->data, &first, 1));
     }
@@ -223,7 +223,9 @@ static void forward_refuses_an_output_that_shares_an_element_with_another_tensor
 static void forward_takes_interleaved_tensors_that_share_no_element(void **state)
 {
     (void)state;
-    /* rows of 16 numbers: query, key, value, output, four each; the output lies between the inputs */
+    /*
+     * rows of 16 numbers: query, key, value, output, four each; the output lies between the inputs
+     */
     trial p;
     trial_begin(&p, 1, 5, 5, 1, 1, 4, 4);
     float fused[5 * 16];
@@ -250,10 +252,7 @@ static void forward_weights_and_lse_may_be_strided(void **state)
     /* weights [B,H,T,S] laid out as [T,B,H,S + 3]; lse as [H,B,T + 2] */
     tensor_destroy(&p.weights);
     tensor_destroy(&p.lse);
-    tensor_create(&p.weights,
-                  4,
-                  (int64_t[]){2, 6, 9, 13},
-                  (int64_t[]){6 * 16, 16, 12 * 16, 1});
+    tensor_create(&p.weights, 4, (int64_t[]){2, 6, 9, 13}, (int64_t[]){6 * 16, 16, 12 * 16, 1});
     tensor_create(&p.lse, 3, (int64_t[]){2, 6, 9}, (int64_t[]){11, 22, 1});
     tensor_flood(&p.lse, -7.0f);
     tensor_flood(&p.weights, -7.0f);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* data/golden.json: layers of torch.nn.MultiheadAttention, their parameters, inputs, masks and results. */
+/*
+ * data/golden.json: layers of torch.nn.MultiheadAttention, their parameters, inputs, masks and
+ * results.
+ */
+#include "support/case_file.h"
+#include "support/expect.h"
+#include "support/oracle.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "support/case_file.h"
-#include "support/oracle.h"
-#include "support/expect.h"
 
 enum { LAYERS = 8 };
 
@@ -38,7 +41,8 @@ static int64_t size_of(const json_t *layer, const char *field)
 static void read_trial(const json_t *layer, trial *p)
 {
     const int64_t E = size_of(layer, "E"), H = size_of(layer, "H");
-    trial_begin(p, size_of(layer, "B"), size_of(layer, "T"), size_of(layer, "S"), H, H, E / H, E / H);
+    trial_begin(p, size_of(layer, "B"), size_of(layer, "T"), size_of(layer, "S"), H, H, E / H,
+                E / H);
     const int32_t bias = json_object_get(layer, "in_proj_bias") != NULL;
     trial_project(p, MHA_PROJECTION_Q, E, bias);
     trial_project(p, MHA_PROJECTION_K, size_of(layer, "kdim"), bias);
@@ -83,12 +87,9 @@ static void read_parameters(const json_t *layer, const trial *p, mha_layer *into
         const char *name;
         int32_t id;
     } parameters[] = {
-        {"in_proj_weight", MHA_PARAM_IN_PROJ_WEIGHT},
-        {"in_proj_bias", MHA_PARAM_IN_PROJ_BIAS},
-        {"q_proj_weight", MHA_PARAM_Q_WEIGHT},
-        {"k_proj_weight", MHA_PARAM_K_WEIGHT},
-        {"v_proj_weight", MHA_PARAM_V_WEIGHT},
-        {"out_proj.weight", MHA_PARAM_OUT_WEIGHT},
+        {"in_proj_weight", MHA_PARAM_IN_PROJ_WEIGHT}, {"in_proj_bias", MHA_PARAM_IN_PROJ_BIAS},
+        {"q_proj_weight", MHA_PARAM_Q_WEIGHT},        {"k_proj_weight", MHA_PARAM_K_WEIGHT},
+        {"v_proj_weight", MHA_PARAM_V_WEIGHT},        {"out_proj.weight", MHA_PARAM_OUT_WEIGHT},
         {"out_proj.bias", MHA_PARAM_OUT_BIAS},
     };
     const int64_t E = p->H * p->D;
@@ -99,8 +100,7 @@ static void read_parameters(const json_t *layer, const trial *p, mha_layer *into
                             : mha_layer_parameter_count(into, parameters[i].id);
         float *x = floats(layer, parameters[i].name, count);
         if (x) {
-            SUCCEEDS(mha_layer_set_parameter(
-                into, parameters[i].id, MHA_FLOAT32, x, count, err));
+            SUCCEEDS(mha_layer_set_parameter(into, parameters[i].id, MHA_FLOAT32, x, count, err));
             free(x);
         }
     }
@@ -114,8 +114,7 @@ static void copy_parameters(const mha_layer *from, trial *p)
         if (count > 0) {
             p->parameter[id] = malloc((size_t)count * sizeof(float));
             assert_non_null(p->parameter[id]);
-            SUCCEEDS(mha_layer_get_parameter(
-                from, id, MHA_FLOAT32, p->parameter[id], count, err));
+            SUCCEEDS(mha_layer_get_parameter(from, id, MHA_FLOAT32, p->parameter[id], count, err));
         }
     }
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A guest in the process: nothing printed, nothing of the host changed, nothing of the host in the numbers. */
+/*
+ * A guest in the process: nothing printed, nothing of the host changed, nothing of the host in the
+ * numbers.
+ */
 #define _GNU_SOURCE
+#include "support/executors.h"
+#include "support/expect.h"
+#include "support/host_state.h"
+#include "support/trial.h"
+
 #include <fenv.h>
 #include <locale.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "support/executors.h"
-#include "support/expect.h"
-#include "support/host_state.h"
-#include "support/trial.h"
 
 /* Sizes that use several tiles, threads and every part of a forward. */
 static void build(trial *p)
@@ -77,8 +80,8 @@ static void call_everything(void)
     CHECKED(mha_context_create(&ctx, err));
     CHECKED(mha_context_set_threads(ctx, 3, err));
     CHECKED(mha_context_set_threads(ctx, 1000, err));
-    CHECKED(mha_layer_forward(
-        ctx, layer, 1, 64, 64, p.query.data, p.query.data, p.query.data, NULL, out, err));
+    CHECKED(mha_layer_forward(ctx, layer, 1, 64, 64, p.query.data, p.query.data, p.query.data, NULL,
+                              out, err));
     CHECKED(mha_layer_forward(ctx, layer, 1, 64, 64, NULL, NULL, NULL, NULL, NULL, err));
     CHECKED(mha_layer_destroy(layer));
     CHECKED(layer = trial_layer(&p));
@@ -89,8 +92,7 @@ static void call_everything(void)
     CHECKED(mha_plan_create(ctx, layer, mask, 2, 130, 140, 3, &plan, err));
     CHECKED(mha_plan_describe(plan, text, sizeof text));
     CHECKED(mha_plan_visible_share(plan));
-    CHECKED(mha_attention(
-        1, 20, 20, 2, 2, 8, p.query.data, p.key.data, p.value.data, 1, out, err));
+    CHECKED(mha_attention(1, 20, 20, 2, 2, 8, p.query.data, p.key.data, p.value.data, 1, out, err));
     CHECKED(mha_attention(1, 20, 20, 2, 3, 8, NULL, NULL, NULL, 9, NULL, err));
     CHECKED(mha_constant_value("MHA_OK", &number, err));
     CHECKED(mha_constant_value("no such", &number, err));
@@ -156,10 +158,7 @@ static int round_downward(void)
 static void odd_control_words_stay_and_change_no_bit(void **state)
 {
     (void)state;
-    int (*const odd[])(void) = {always,
-                                host_round_upward,
-                                round_downward,
-                                host_flush_to_zero,
+    int (*const odd[])(void) = {always, host_round_upward, round_downward, host_flush_to_zero,
                                 host_unmask_nothing_but_raise_flags};
     trial p;
     build(&p);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mha_layer_initialize: the numbers of a seed are pinned for ever. */
+#include "support/brutal.h"
+
 #include <math.h>
 #include <stdlib.h>
-
-#include "support/brutal.h"
 
 static mha_layer *layer_of(int64_t E, int64_t H, int64_t key_width)
 {
@@ -25,17 +25,18 @@ static float *read_parameter(const mha_layer *layer, int32_t id)
     return x;
 }
 
-/* Philox4x32-10, written from the paper; key 0 and counter 0 give 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
+/*
+ * Philox4x32-10, written from the paper; key 0 and counter 0 give 6627e8d5 e169c58d bc57ac4c
+ * 9b00dbd8.
+ */
 static uint32_t philox(uint64_t seed, uint32_t index, uint32_t stream)
 {
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     uint32_t c[4] = {index / 4, 0, 0, stream};
     for (int round = 0; round < 10; ++round) {
         uint64_t p0 = UINT64_C(0xD2511F53) * c[0], p1 = UINT64_C(0xCD9E8D57) * c[2];
-        uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k0,
-                            (uint32_t)p1,
-                            (uint32_t)(p0 >> 32) ^ c[3] ^ k1,
-                            (uint32_t)p0};
+        uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k0, (uint32_t)p1,
+                            (uint32_t)(p0 >> 32) ^ c[3] ^ k1, (uint32_t)p0};
         for (int word = 0; word < 4; ++word) {
             c[word] = next[word];
         }
@@ -82,7 +83,8 @@ static void expect_weight(const mha_layer *layer, int32_t id, uint64_t seed, dou
     int64_t count = mha_layer_parameter_count(layer, id);
     double sum = 0, largest = 0;
     for (int64_t i = 0; i < count; ++i) {
-        double expected = (2 * (double)philox(seed, (uint32_t)i, (uint32_t)id) * 0x1p-32 - 1) * bound;
+        double expected =
+            (2 * (double)philox(seed, (uint32_t)i, (uint32_t)id) * 0x1p-32 - 1) * bound;
         assert_close(weight[i], expected, 0x1p-22 * bound);
         sum += (double)weight[i];
         largest = fmax(largest, fabs((double)weight[i]));
@@ -141,7 +143,8 @@ static void initialize_same_seed_same_bits_other_seed_other_bits(void **state)
     mha_layer *one = layer_of(6, 2, 6), *two = layer_of(6, 2, 6);
     SUCCEEDS(mha_layer_initialize(one, 1, err));
     SUCCEEDS(mha_layer_initialize(two, 1, err));
-    float *a = read_parameter(one, MHA_PARAM_Q_WEIGHT), *b = read_parameter(two, MHA_PARAM_Q_WEIGHT);
+    float *a = read_parameter(one, MHA_PARAM_Q_WEIGHT),
+          *b = read_parameter(two, MHA_PARAM_Q_WEIGHT);
     assert_same_bits(a, b, 36);
     free(b);
     /* the high word of the seed counts as well */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is true of every attention, without an oracle. */
+#include "support/expect.h"
+#include "support/oracle.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "support/expect.h"
-#include "support/oracle.h"
 
 /* Shapes on both sides of the tiles. */
 static const int64_t SHAPES[][2] = {{1, 1}, {3, 5}, {64, 64}, {65, 130}, {130, 257}, {33, 300}};
@@ -52,8 +52,8 @@ static void output_is_what_the_weights_say(void **state)
                 for (int64_t d = 0; d < p.Dv; ++d) {
                     double sum = 0;
                     for (int64_t j = 0; j < p.S; ++j) {
-                        sum += (double)*tensor_at(&p.weights, b, h, i, j)
-                               * (double)*tensor_feature(&p.value, b, j, h / 2 * p.Dv + d);
+                        sum += (double)*tensor_at(&p.weights, b, h, i, j) *
+                               (double)*tensor_feature(&p.value, b, j, h / 2 * p.Dv + d);
                     }
                     assert_close(*tensor_feature(&p.output, b, i, h * p.Dv + d), sum, 2e-5);
                 }
@@ -64,8 +64,9 @@ static void output_is_what_the_weights_say(void **state)
 }
 
 /*
- * A constant added to every score of a row: here by one more feature, 1 in every key and c_i in query
- * i, with the scale kept. Weights and result stay within the bound; the log-sum-exp grows by c_i.
+ * A constant added to every score of a row: here by one more feature, 1 in every key and c_i in
+ * query i, with the scale kept. Weights and result stay within the bound; the log-sum-exp grows by
+ * c_i.
  */
 static void a_constant_added_to_the_scores_of_a_row_changes_only_its_lse(void **state)
 {
@@ -106,8 +107,7 @@ static void a_constant_added_to_the_scores_of_a_row_changes_only_its_lse(void **
     trial_end(&q);
 }
 
-static void permuting_keys_with_their_values_permutes_the_weights_and_keeps_the_result(
-    void **state)
+static void permuting_keys_with_their_values_permutes_the_weights_and_keeps_the_result(void **state)
 {
     (void)state;
     trial p, q;
@@ -116,11 +116,9 @@ static void permuting_keys_with_their_values_permutes_the_weights_and_keeps_the_
     for (int64_t b = 0; b < p.B; ++b) {
         for (int64_t j = 0; j < p.S; ++j) {
             int64_t to = j * 50 % p.S; /* 50 and 131 share no factor */
-            memcpy(tensor_feature(&q.key, b, to, 0),
-                   tensor_feature(&p.key, b, j, 0),
+            memcpy(tensor_feature(&q.key, b, to, 0), tensor_feature(&p.key, b, j, 0),
                    (size_t)p.Ek * sizeof(float));
-            memcpy(tensor_feature(&q.value, b, to, 0),
-                   tensor_feature(&p.value, b, j, 0),
+            memcpy(tensor_feature(&q.value, b, to, 0), tensor_feature(&p.value, b, j, 0),
                    (size_t)p.Ev * sizeof(float));
         }
     }
@@ -133,8 +131,7 @@ static void permuting_keys_with_their_values_permutes_the_weights_and_keeps_the_
     }
     for (int64_t row = 0; row < p.B * p.H * p.T; ++row) {
         for (int64_t j = 0; j < p.S; ++j) {
-            assert_close(p.weights.data[row * p.S + j],
-                         q.weights.data[row * p.S + j * 50 % p.S],
+            assert_close(p.weights.data[row * p.S + j], q.weights.data[row * p.S + j * 50 % p.S],
                          2 * r.weights_bound[row * p.S + j]);
         }
     }
@@ -162,8 +159,7 @@ static void equal_values_come_back(void **state)
                 for (int64_t h = 0; h < p.H; ++h) {
                     for (int64_t d = 0; d < p.Dv; ++d) {
                         float same = 3.0f + (float)(h / 2 * p.Dv + d);
-                        assert_close(*tensor_feature(&p.output, b, i, h * p.Dv + d),
-                                     same,
+                        assert_close(*tensor_feature(&p.output, b, i, h * p.Dv + d), same,
                                      1e-6 * sqrt((double)p.S) * (double)same);
                     }
                 }
@@ -173,7 +169,10 @@ static void equal_values_come_back(void **state)
     }
 }
 
-/* Causal: with NaN in keys and values from token n on, rows before n keep their bits, the others have NaN. */
+/*
+ * Causal: with NaN in keys and values from token n on, rows before n keep their bits, the others
+ * have NaN.
+ */
 static void a_later_key_never_reaches_an_earlier_row(void **state)
 {
     (void)state;
@@ -239,8 +238,7 @@ static void a_batch_row_does_not_depend_on_the_others(void **state)
             }
         }
         SUCCEEDS(trial_forward(&q, 0, err));
-        assert_same_bits(
-            q.output.data + q.T * q.Eo, p.output.data + q.T * q.Eo, q.T * q.Eo);
+        assert_same_bits(q.output.data + q.T * q.Eo, p.output.data + q.T * q.Eo, q.T * q.Eo);
         const int64_t pairs = q.H * q.T * q.S, rows = q.H * q.T;
         assert_same_bits(q.weights.data + pairs, p.weights.data + pairs, pairs);
         assert_same_bits(q.lse.data + rows, p.lse.data + rows, rows);
@@ -267,7 +265,10 @@ static void scores_near_90_do_not_overflow(void **state)
     trial_end(&p);
 }
 
-/* NaN or infinity in a value reaches the rows that see its key, with that feature, and nothing else. */
+/*
+ * NaN or infinity in a value reaches the rows that see its key, with that feature, and nothing
+ * else.
+ */
 static void a_value_that_is_not_finite_reaches_just_the_rows_that_see_it(void **state)
 {
     (void)state;
@@ -340,6 +341,41 @@ static void a_score_that_is_not_a_number_stays_in_its_row_and_head(void **state)
     trial_end(&q);
 }
 
+/* p = allowed ? exp(s - m) / sum : 0: NaN where the row may look, 0 where it may not. */
+static void
+weights_of_a_row_that_is_not_a_number_are_nan_where_it_sees_and_0_where_not(void **state)
+{
+    (void)state;
+    static const float bad[2] = {NAN, INFINITY};
+    for (int kind = 0; kind < 2; ++kind) {
+        trial p;
+        trial_begin(&p, 1, 70, 300, 1, 1, 4, 4);
+        boolean_mask *m = trial_add_mask(&p, MASK_KEY, 1, 1, 1, 300);
+        draw d = {13};
+        draw_booleans(&d, m->bytes, 300, 0.7);
+        p.causal = 1;
+        p.alignment = MHA_ALIGNMENT_BOTTOM_RIGHT;
+        trial_tensors(&p, 1, 1);
+        trial_fill(&p, &d, 1.0f);
+        for (int64_t j = 0; j < 300; ++j) {
+            *tensor_feature(&p.key, 0, j, 0) = 1.0f;
+        }
+        *tensor_feature(&p.query, 0, 20, 0) = bad[kind];
+        SUCCEEDS(trial_forward(&p, 0, err));
+        for (int64_t i = 0; i < 70; ++i) {
+            for (int64_t j = 0; j < 300; ++j) {
+                float w = *tensor_at(&p.weights, 0, 0, i, j);
+                if (!trial_allowed(&p, 0, 0, i, j)) {
+                    assert_true(w == 0);
+                } else {
+                    assert_int_equal(isnan(w) != 0, i == 20);
+                }
+            }
+        }
+        trial_end(&p);
+    }
+}
+
 /* Keys attended to in two disjoint parts and merged by their log-sum-exp: the whole. */
 static void parts_over_disjoint_keys_merge_to_the_whole(void **state)
 {
@@ -363,9 +399,9 @@ static void parts_over_disjoint_keys_merge_to_the_whole(void **state)
                 double m = fmax(l0, l1), w0 = exp(l0 - m), w1 = exp(l1 - m);
                 assert_close(*tensor_at(&whole.lse, b, h, i, 0), m + log(w0 + w1), 2e-5);
                 for (int64_t c = h * 24; c < h * 24 + 24; ++c) {
-                    double o = (w0 * (double)*tensor_feature(&part[0].output, b, i, c)
-                                + w1 * (double)*tensor_feature(&part[1].output, b, i, c))
-                               / (w0 + w1);
+                    double o = (w0 * (double)*tensor_feature(&part[0].output, b, i, c) +
+                                w1 * (double)*tensor_feature(&part[1].output, b, i, c)) /
+                               (w0 + w1);
                     assert_close(*tensor_feature(&whole.output, b, i, c), o, 2e-5);
                 }
             }
@@ -413,6 +449,8 @@ int main(void)
         cmocka_unit_test(scores_near_90_do_not_overflow),
         cmocka_unit_test(a_value_that_is_not_finite_reaches_just_the_rows_that_see_it),
         cmocka_unit_test(a_score_that_is_not_a_number_stays_in_its_row_and_head),
+        cmocka_unit_test(
+            weights_of_a_row_that_is_not_a_number_are_nan_where_it_sees_and_0_where_not),
         cmocka_unit_test(parts_over_disjoint_keys_merge_to_the_whole),
         cmocka_unit_test(asking_for_more_outputs_keeps_the_result),
     };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "support/brutal.h"
+#include "support/trial.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "support/brutal.h"
-#include "support/trial.h"
 
 /* E = 6, H = 2, G = 1, D = 4, Dv = 3, Eq = 5, Ek = 7, Ev = 6, Eo = 9: every size is another one. */
 static mha_config *odd_config(void)
@@ -57,8 +57,8 @@ static float *ramp(int64_t count, float first)
 static void layer_parameter_counts_and_shapes_follow_the_config(void **state)
 {
     (void)state;
-    static const int64_t shape[8][2] = {
-        {8, 5}, {8, 0}, {4, 7}, {4, 0}, {3, 6}, {3, 0}, {9, 6}, {9, 0}};
+    static const int64_t shape[8][2] = {{8, 5}, {8, 0}, {4, 7}, {4, 0},
+                                        {3, 6}, {3, 0}, {9, 6}, {9, 0}};
     mha_layer *layer = odd_layer();
     for (int32_t id = 0; id < 8; ++id) {
         int32_t rank = id % 2 ? 1 : 2;
@@ -138,8 +138,8 @@ static void layer_packed_parameters_are_rows_q_then_k_then_v(void **state)
     (void)state;
     mha_layer *layer = square_layer(1);
     float *weight = ramp(12 * 6, 1.0f), *bias = ramp(12, -5.0f), part[36], back[72];
-    SUCCEEDS(mha_layer_set_parameter(
-        layer, MHA_PARAM_IN_PROJ_WEIGHT, MHA_FLOAT32, weight, 12 * 6, err));
+    SUCCEEDS(
+        mha_layer_set_parameter(layer, MHA_PARAM_IN_PROJ_WEIGHT, MHA_FLOAT32, weight, 12 * 6, err));
     SUCCEEDS(mha_layer_set_parameter(layer, MHA_PARAM_IN_PROJ_BIAS, MHA_FLOAT32, bias, 12, err));
     SUCCEEDS(mha_layer_get_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, part, 36, err));
     assert_same_bits(part, weight, 36);
@@ -159,8 +159,7 @@ static void layer_packed_parameters_are_rows_q_then_k_then_v(void **state)
     part[2] = 79.0f;
     SUCCEEDS(mha_layer_set_parameter(layer, MHA_PARAM_K_BIAS, MHA_FLOAT32, part, 3, err));
     memcpy(bias + 6, part, 3 * sizeof *bias);
-    SUCCEEDS(
-        mha_layer_get_parameter(layer, MHA_PARAM_IN_PROJ_WEIGHT, MHA_FLOAT32, back, 72, err));
+    SUCCEEDS(mha_layer_get_parameter(layer, MHA_PARAM_IN_PROJ_WEIGHT, MHA_FLOAT32, back, 72, err));
     assert_same_bits(back, weight, 72);
     SUCCEEDS(mha_layer_get_parameter(layer, MHA_PARAM_IN_PROJ_BIAS, MHA_FLOAT32, back, 12, err));
     assert_same_bits(back, bias, 12);
@@ -178,21 +177,16 @@ static void layer_without_projections_or_biases_has_no_such_parameters(void **st
     SUCCEEDS(mha_config_set_projection(cfg, MHA_PROJECTION_K, 0, err));
     SUCCEEDS(mha_config_set_bias(cfg, MHA_PROJECTION_OUT, 0, err));
     SUCCEEDS(mha_layer_create(cfg, &layer, err));
-    const int32_t absent[] = {MHA_PARAM_K_WEIGHT,
-                              MHA_PARAM_K_BIAS,
-                              MHA_PARAM_OUT_BIAS,
-                              MHA_PARAM_IN_PROJ_WEIGHT,
-                              MHA_PARAM_IN_PROJ_BIAS};
+    const int32_t absent[] = {MHA_PARAM_K_WEIGHT, MHA_PARAM_K_BIAS, MHA_PARAM_OUT_BIAS,
+                              MHA_PARAM_IN_PROJ_WEIGHT, MHA_PARAM_IN_PROJ_BIAS};
     float x[36] = {0};
     for (int i = 0; i < 5; ++i) {
         assert_int_equal(mha_layer_parameter_count(layer, absent[i]), 0);
         assert_int_equal(mha_layer_parameter_shape(layer, absent[i], NULL, 0), 0);
         REFUSED(MHA_ERROR_UNKNOWN_ID,
-                mha_layer_set_parameter(layer, absent[i], MHA_FLOAT32, x, 6, err),
-                "");
+                mha_layer_set_parameter(layer, absent[i], MHA_FLOAT32, x, 6, err), "");
         REFUSED(MHA_ERROR_UNKNOWN_ID,
-                mha_layer_get_parameter(layer, absent[i], MHA_FLOAT32, x, 6, err),
-                "");
+                mha_layer_get_parameter(layer, absent[i], MHA_FLOAT32, x, 6, err), "");
     }
     mha_layer_destroy(layer);
     mha_config_destroy(cfg);
@@ -245,8 +239,8 @@ static void layer_forward_equals_forward_over_a_call(void **state)
     mha_mask *mask = trial_mask(&p);
     int64_t numbers = tensor_elements(&p.output);
     float *out = ramp(numbers, 0);
-    SUCCEEDS(mha_layer_forward(
-        ctx, layer, p.B, p.T, p.S, p.query.data, p.key.data, p.value.data, mask, out, err));
+    SUCCEEDS(mha_layer_forward(ctx, layer, p.B, p.T, p.S, p.query.data, p.key.data, p.value.data,
+                               mask, out, err));
     assert_same_bits(out, p.output.data, numbers);
     free(out);
     mha_mask_destroy(mask);
@@ -322,10 +316,8 @@ static void layer_create_refuses_a_width_that_contradicts_a_projection_that_is_o
 {
     (void)state;
     typedef int32_t width_setter(mha_config *, int64_t, mha_error *);
-    width_setter *const set[] = {mha_config_set_query_width,
-                                 mha_config_set_key_width,
-                                 mha_config_set_value_width,
-                                 mha_config_set_output_width};
+    width_setter *const set[] = {mha_config_set_query_width, mha_config_set_key_width,
+                                 mha_config_set_value_width, mha_config_set_output_width};
     for (int32_t side = 0; side < 4; ++side) {
         mha_config *cfg = NULL;
         mha_layer *layer = (mha_layer *)&layer;
@@ -363,47 +355,37 @@ static void layer_parameters_with_bad_arguments_are_refused_and_unchanged(void *
     float *x = ramp(40, 0), *y = ramp(40, 100), got[40];
     SUCCEEDS(mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, x, 40, err));
     REFUSED(MHA_ERROR_SHAPE,
-            mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, 39, err),
-            "39",
+            mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, 39, err), "39",
             "40");
     REFUSED(MHA_ERROR_SHAPE,
-            mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, -1, err),
-            "-1",
+            mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, -1, err), "-1",
             "40");
-    REFUSED(MHA_ERROR_UNKNOWN_ID,
-            mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, 1, y, 40, err),
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, 1, y, 40, err),
             "1");
-    REFUSED(
-        MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, 10, MHA_FLOAT32, y, 40, err), "10");
-    REFUSED(
-        MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, -1, MHA_FLOAT32, y, 40, err), "-1");
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, 10, MHA_FLOAT32, y, 40, err),
+            "10");
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, -1, MHA_FLOAT32, y, 40, err),
+            "-1");
     REFUSED(MHA_ERROR_NULL_ARGUMENT,
-            mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, NULL, 40, err),
-            "NULL");
+            mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, NULL, 40, err), "NULL");
     REFUSED(MHA_ERROR_NULL_ARGUMENT,
-            mha_layer_set_parameter(NULL, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, 40, err),
-            "NULL");
+            mha_layer_set_parameter(NULL, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, 40, err), "NULL");
     SUCCEEDS(mha_layer_get_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, got, 40, err));
     assert_same_bits(got, x, 40);
 
     REFUSED(MHA_ERROR_SHAPE,
-            mha_layer_get_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, 41, err),
-            "41",
+            mha_layer_get_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, 41, err), "41",
             "40");
     REFUSED(MHA_ERROR_UNKNOWN_ID,
-            mha_layer_get_parameter(layer, MHA_PARAM_Q_WEIGHT, -2, y, 40, err),
-            "-2");
-    REFUSED(
-        MHA_ERROR_UNKNOWN_ID, mha_layer_get_parameter(layer, 99, MHA_FLOAT32, y, 40, err), "99");
+            mha_layer_get_parameter(layer, MHA_PARAM_Q_WEIGHT, -2, y, 40, err), "-2");
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_layer_get_parameter(layer, 99, MHA_FLOAT32, y, 40, err),
+            "99");
     REFUSED(MHA_ERROR_NULL_ARGUMENT,
-            mha_layer_get_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, NULL, 40, err),
-            "NULL");
+            mha_layer_get_parameter(layer, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, NULL, 40, err), "NULL");
     REFUSED(MHA_ERROR_NULL_ARGUMENT,
-            mha_layer_get_parameter(NULL, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, 40, err),
-            "NULL");
+            mha_layer_get_parameter(NULL, MHA_PARAM_Q_WEIGHT, MHA_FLOAT32, y, 40, err), "NULL");
     REFUSED(MHA_ERROR_NOT_SET,
-            mha_layer_get_parameter(layer, MHA_PARAM_Q_BIAS, MHA_FLOAT32, y, 8, err),
-            "");
+            mha_layer_get_parameter(layer, MHA_PARAM_Q_BIAS, MHA_FLOAT32, y, 8, err), "");
     assert_true(y[0] == 100.0f);
     assert_int_equal(mha_layer_parameter_count(NULL, 0), MHA_ERROR_NULL_ARGUMENT);
     assert_int_equal(mha_layer_parameter_count(layer, 10), MHA_ERROR_UNKNOWN_ID);
@@ -418,14 +400,8 @@ static void layer_parameters_with_bad_arguments_are_refused_and_unchanged(void *
 static void layer_forward_with_a_parameter_missing_names_it_and_writes_nothing(void **state)
 {
     (void)state;
-    static const char *const name[8] = {"Q_WEIGHT",
-                                        "Q_BIAS",
-                                        "K_WEIGHT",
-                                        "K_BIAS",
-                                        "V_WEIGHT",
-                                        "V_BIAS",
-                                        "OUT_WEIGHT",
-                                        "OUT_BIAS"};
+    static const char *const name[8] = {"Q_WEIGHT", "Q_BIAS", "K_WEIGHT",   "K_BIAS",
+                                        "V_WEIGHT", "V_BIAS", "OUT_WEIGHT", "OUT_BIAS"};
     mha_context *ctx = NULL;
     SUCCEEDS(mha_context_create(&ctx, err));
     for (int32_t missing = 0; missing < 8; ++missing) {
@@ -440,8 +416,7 @@ static void layer_forward_with_a_parameter_missing_names_it_and_writes_nothing(v
                 SUCCEEDS(mha_layer_set_parameter(layer, id, MHA_FLOAT32, x, count, err));
             }
         }
-        REFUSED(MHA_ERROR_NOT_SET,
-                mha_layer_forward(ctx, layer, 1, 3, 3, x, x, x, NULL, out, err),
+        REFUSED(MHA_ERROR_NOT_SET, mha_layer_forward(ctx, layer, 1, 3, 3, x, x, x, NULL, out, err),
                 name[missing]);
         assert_true(all_are(out, 18, -7.0f));
         mha_layer_destroy(layer);
@@ -474,12 +449,9 @@ static void layer_forward_with_bad_arguments_is_refused_and_writes_nothing(void 
     REFUSED(MHA_ERROR_SHAPE, FORWARD(ctx, layer, -1, 3, 3, x, x, x, NULL, out), "-1");
     REFUSED(MHA_ERROR_SHAPE, FORWARD(ctx, layer, 1, -3, 3, x, x, x, NULL, out), "-3");
     REFUSED(MHA_ERROR_SHAPE, FORWARD(ctx, layer, 1, 3, -4, x, x, x, NULL, out), "-4");
-    REFUSED(
-        MHA_ERROR_TOO_LARGE, FORWARD(ctx, layer, INT64_MAX, 3, 3, x, x, x, NULL, out), "");
-    REFUSED(
-        MHA_ERROR_TOO_LARGE, FORWARD(ctx, layer, 1, INT64_MAX, 3, x, x, x, NULL, out), "");
-    REFUSED(
-        MHA_ERROR_TOO_LARGE, FORWARD(ctx, layer, 1, 3, INT64_MAX, x, x, x, NULL, out), "");
+    REFUSED(MHA_ERROR_TOO_LARGE, FORWARD(ctx, layer, INT64_MAX, 3, 3, x, x, x, NULL, out), "");
+    REFUSED(MHA_ERROR_TOO_LARGE, FORWARD(ctx, layer, 1, INT64_MAX, 3, x, x, x, NULL, out), "");
+    REFUSED(MHA_ERROR_TOO_LARGE, FORWARD(ctx, layer, 1, 3, INT64_MAX, x, x, x, NULL, out), "");
     REFUSED(MHA_ERROR_OVERLAP, FORWARD(ctx, layer, 1, 3, 3, x, x, x, NULL, x), "");
     REFUSED(MHA_ERROR_OVERLAP, FORWARD(ctx, layer, 1, 3, 3, x, x + 18, x + 36, NULL, x + 53), "");
     SUCCEEDS(mha_mask_set_causal(mask, 1, err));

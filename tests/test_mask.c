@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "support/brutal.h"
+#include "support/trial.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/brutal.h"
-#include "support/trial.h"
-
 enum { B = 2, H = 3, T = 4, S = 5 };
 
-/* A mask and what it lets through, seen by the weights of an attention with q = 0: > 0 where allowed. */
+/*
+ * A mask and what it lets through, seen by the weights of an attention with q = 0: > 0 where
+ * allowed.
+ */
 static mha_mask *fresh(void)
 {
     mha_mask *mask = NULL;
@@ -295,11 +298,8 @@ static void mask_setters_refuse_values_outside_their_range_and_change_nothing(vo
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_mask_set_alignment(mask, -1, err), "-1");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_mask_set_alignment(mask, MHA_ALIGNMENT_EXPLICIT, err), "3");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_set_offsets(mask, 0, (int64_t[]){0}, err), "0");
-    REFUSED(
-        MHA_ERROR_TOO_LARGE, mha_mask_set_offsets(mask, 1, &too_far, err), "1099511627777");
-    REFUSED(MHA_ERROR_TOO_LARGE,
-            mha_mask_set_offsets(mask, 2, (int64_t[]){0, INT64_MIN}, err),
-            "");
+    REFUSED(MHA_ERROR_TOO_LARGE, mha_mask_set_offsets(mask, 1, &too_far, err), "1099511627777");
+    REFUSED(MHA_ERROR_TOO_LARGE, mha_mask_set_offsets(mask, 2, (int64_t[]){0, INT64_MIN}, err), "");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_set_window(mask, -2, 0, err), "-2");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_set_window(mask, 0, INT64_MIN, err), "");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_set_key_lengths(mask, 0, (int64_t[]){0}, err), "0");
@@ -308,17 +308,14 @@ static void mask_setters_refuse_values_outside_their_range_and_change_nothing(vo
     REFUSED(MHA_ERROR_SHAPE, mha_mask_set_query_lengths(mask, 1, (int64_t[]){-4}, err), "-4");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_add_key_mask(mask, 0, 5, bytes, NULL, 0, err), "0");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_add_key_mask(mask, 1, -5, bytes, NULL, 0, err), "-5");
-    REFUSED(MHA_ERROR_SHAPE,
-            mha_mask_add_key_mask(mask, 1, 5, bytes, (int64_t[]){5, -1}, 0, err),
+    REFUSED(MHA_ERROR_SHAPE, mha_mask_add_key_mask(mask, 1, 5, bytes, (int64_t[]){5, -1}, 0, err),
             "-1");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_mask_add_key_mask(mask, 1, 5, bytes, NULL, 2, err), "2");
-    REFUSED(
-        MHA_ERROR_SHAPE, mha_mask_add_query_key_mask(mask, 0, 5, bytes, NULL, 0, err), "0");
-    REFUSED(
-        MHA_ERROR_SHAPE, mha_mask_add_full_mask(mask, 1, 0, 1, 5, bytes, NULL, 0, err), "0");
+    REFUSED(MHA_ERROR_SHAPE, mha_mask_add_query_key_mask(mask, 0, 5, bytes, NULL, 0, err), "0");
+    REFUSED(MHA_ERROR_SHAPE, mha_mask_add_full_mask(mask, 1, 0, 1, 5, bytes, NULL, 0, err), "0");
     REFUSED(MHA_ERROR_TOO_LARGE,
-            mha_mask_add_full_mask(
-                mask, INT64_MAX, INT64_MAX, 1, 5, bytes, (int64_t[]){0, 0, 0, 1}, 0, err),
+            mha_mask_add_full_mask(mask, INT64_MAX, INT64_MAX, 1, 5, bytes, (int64_t[]){0, 0, 0, 1},
+                                   0, err),
             "");
     assert_every_block(mask, "1....11...111..1111.");
     mha_mask_destroy(mask);

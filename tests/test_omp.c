@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A host that calls from inside an OpenMP parallel region: right numbers, and silence. */
 #define _GNU_SOURCE
-#include <omp.h>
-#include <stdlib.h>
-
 #include "support/expect.h"
 #include "support/host_state.h"
 #include "support/oracle.h"
+
+#include <omp.h>
+#include <stdlib.h>
 
 enum { REGIONS = 10, THREADS = 4 };
 

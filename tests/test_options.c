@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every pair of options at least once, against the float64 oracle; and once more with everything that is
- * hidden filled with NaN, infinity and huge numbers: the same bits.
+ * Every pair of options at least once, against the float64 oracle; and once more with everything
+ * that is hidden filled with NaN, infinity and huge numbers: the same bits.
  *
  * MHA_TEST_SEED=n draws other cases, MHA_TEST_CASE=n runs one of them alone.
  */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/expect.h"
 #include "support/hidden.h"
 #include "support/oracle.h"
 #include "support/sweep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { LEAST = MHA_TESTS_REDUCED ? 300 : 700, MOST = 4000 };
 static const int64_t BUDGET = MHA_TESTS_REDUCED ? 8000000 : 30000000;
@@ -90,11 +90,7 @@ static void options_in_every_pair_equal_the_oracle_and_hidden_numbers_change_no_
     current = -1;
     print_message("seed %d: %d cases, %d of them refused for want of an alignment, %lld numbers "
                   "hidden, error at most %.2f of the bound\n",
-                  (int)seed,
-                  count,
-                  refused,
-                  (long long)hidden,
-                  worst);
+                  (int)seed, count, refused, (long long)hidden, worst);
     if (only < 0) {
         assert_true(count >= LEAST && count < MOST);
         assert_true(count - refused > count / 2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <string.h>
-
 #include "support/brutal.h"
 #include "support/trial.h"
+
+#include <math.h>
+#include <string.h>
 
 typedef struct fixture {
     mha_context *ctx;
@@ -98,7 +98,10 @@ static void plan_counts_the_pairs_that_rules_by_position_leave(void **state)
     assert_close(mha_plan_visible_share(plan), 199.0 / 10000, 1e-12);
     mha_plan_destroy(plan);
 
-    /* S_b - T_b = 0 in row 0, 20 in row 1; window 1: 2 pairs each but 1 for the first query of row 0 */
+    /*
+     * S_b - T_b = 0 in row 0, 20 in row 1; window 1: 2 pairs each but 1 for the first query of row
+     * 0
+     */
     SUCCEEDS(mha_mask_set_key_lengths(f.mask, 2, (int64_t[]){10, 30}, err));
     SUCCEEDS(mha_mask_set_query_lengths(f.mask, 1, (int64_t[]){10}, err));
     plan = plan_of(&f, 2, 100, 100, 0);
@@ -244,12 +247,8 @@ static void plan_getters_of_null_say_so(void **state)
 {
     (void)state;
     typedef int64_t getter(const mha_plan *);
-    getter *const get[] = {mha_plan_workspace_bytes,
-                           mha_plan_packed_bytes,
-                           mha_plan_weights_bytes,
-                           mha_plan_flops,
-                           mha_plan_tasks,
-                           mha_plan_query_tile,
+    getter *const get[] = {mha_plan_workspace_bytes, mha_plan_packed_bytes, mha_plan_weights_bytes,
+                           mha_plan_flops,           mha_plan_tasks,        mha_plan_query_tile,
                            mha_plan_key_tile};
     for (int i = 0; i < 7; ++i) {
         assert_int_equal(get[i](NULL), MHA_ERROR_NULL_ARGUMENT);
@@ -285,10 +284,8 @@ int main(void)
         cmocka_unit_test(plan_of_plain_attention_counts_flops_bytes_and_tasks),
         cmocka_unit_test(plan_of_a_layer_adds_two_flops_a_weight_and_row),
         cmocka_unit_test(plan_counts_the_pairs_that_rules_by_position_leave),
-        cmocka_unit_test(
-            plan_sizes_are_64_bit_and_the_weights_are_not_counted_unless_asked_for),
-        cmocka_unit_test(
-            plan_of_a_long_sequence_needs_less_than_64_mib_beside_the_packed_keys),
+        cmocka_unit_test(plan_sizes_are_64_bit_and_the_weights_are_not_counted_unless_asked_for),
+        cmocka_unit_test(plan_of_a_long_sequence_needs_less_than_64_mib_beside_the_packed_keys),
         cmocka_unit_test(plan_is_what_the_forward_does),
         cmocka_unit_test(plan_tiles_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(plan_of_empty_sizes_is_a_plan_that_costs_nothing),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "support/brutal.h"
+
 #include <platform/cpu.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "support/brutal.h"
 
 static void runtime_kernels_is_a_set_that_this_cpu_has(void **state)
 {
@@ -11,9 +11,9 @@ static void runtime_kernels_is_a_set_that_this_cpu_has(void **state)
     const struct mha__cpu *cpu = mha__cpu_features();
     const char *name = mha_runtime_kernels();
     assert_ptr_equal(name, mha_runtime_kernels()); /* static, chosen once */
-    assert_true(strcmp(name, "ref") == 0 || (strcmp(name, "avx2") == 0 && cpu->avx2)
-                || (strcmp(name, "avx512") == 0 && cpu->avx512)
-                || (strcmp(name, "neon") == 0 && cpu->neon));
+    assert_true(strcmp(name, "ref") == 0 || (strcmp(name, "avx2") == 0 && cpu->avx2) ||
+                (strcmp(name, "avx512") == 0 && cpu->avx512) ||
+                (strcmp(name, "neon") == 0 && cpu->neon));
     const char *forced = getenv("MHA_KERNELS");
     if (forced && strcmp(forced, "ref") == 0) {
         assert_string_equal(name, "ref");
@@ -25,8 +25,7 @@ typedef int64_t text_function(char *, int64_t);
 static void runtime_texts_are_copied_cut_and_terminated(void **state)
 {
     (void)state;
-    text_function *const texts[] = {
-        mha_runtime_blas, mha_runtime_blas_core, mha_runtime_advice};
+    text_function *const texts[] = {mha_runtime_blas, mha_runtime_blas_core, mha_runtime_advice};
     for (int i = 0; i < 3; ++i) {
         char whole[2048], part[8] = "#######";
         int64_t length = texts[i](NULL, 0);

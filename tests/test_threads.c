@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many threads at once: own contexts and calls, shared layers and masks, one pool for the process. */
+/*
+ * Many threads at once: own contexts and calls, shared layers and masks, one pool for the process.
+ */
 #define _GNU_SOURCE
+#include "support/executors.h"
+#include "support/expect.h"
+#include "support/trial.h"
+
 #include <platform/pool.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "support/executors.h"
-#include "support/expect.h"
-#include "support/trial.h"
 
 enum { CALLERS = 8, ROUNDS = MHA_TESTS_REDUCED ? 10 : 250, MOST_WORKERS = 63 };
 
@@ -79,8 +81,8 @@ static void run_callers(const mha_layer *layer, const mha_mask *mask)
         caller callers[CALLERS];
         for (int i = 0; i < CALLERS; ++i) {
             callers[i] = (caller){i, SETTINGS[s], layer, mask, 0};
-            assert_int_equal(
-                pthread_create(&thread[i], NULL, call_again_and_again, &callers[i]), 0);
+            assert_int_equal(pthread_create(&thread[i], NULL, call_again_and_again, &callers[i]),
+                             0);
         }
         for (int i = 0; i < CALLERS; ++i) {
             assert_int_equal(pthread_join(thread[i], NULL), 0);
@@ -232,10 +234,10 @@ static void callers_with_executors_of_their_own_do_not_disturb_each_other(void *
     pthread_t thread[THREADS];
     int wrong[THREADS] = {0};
     for (int t = 0; t < THREADS; ++t) {
-        assert_int_equal(
-            pthread_create(
-                &thread[t], NULL, t % 2 ? create_and_destroy : call_on_an_executor, &wrong[t]),
-            0);
+        assert_int_equal(pthread_create(&thread[t], NULL,
+                                        t % 2 ? create_and_destroy : call_on_an_executor,
+                                        &wrong[t]),
+                         0);
     }
     for (int t = 0; t < THREADS; ++t) {
         assert_int_equal(pthread_join(thread[t], NULL), 0);

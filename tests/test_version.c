@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "support/expect.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "support/expect.h"
 
 static void version_functions_equal_the_macros(void **state)
 {
     (void)state;
     char expected[32];
-    snprintf(expected,
-             sizeof expected,
-             "%d.%d.%d",
-             MHA_VERSION_MAJOR,
-             MHA_VERSION_MINOR,
+    snprintf(expected, sizeof expected, "%d.%d.%d", MHA_VERSION_MAJOR, MHA_VERSION_MINOR,
              MHA_VERSION_PATCH);
     assert_string_equal(MHA_VERSION_STRING, expected);
     assert_string_equal(mha_version_string(), expected);
     assert_int_equal(mha_version_number(), MHA_VERSION_NUMBER);
-    assert_int_equal(
-        mha_version_number(),
-        MHA_VERSION_MAJOR * 10000 + MHA_VERSION_MINOR * 100 + MHA_VERSION_PATCH);
+    assert_int_equal(mha_version_number(),
+                     MHA_VERSION_MAJOR * 10000 + MHA_VERSION_MINOR * 100 + MHA_VERSION_PATCH);
 }
 
 static void version_build_info_is_one_line_that_names_version_kernels_and_blas(void **state)

@@ -149,26 +149,26 @@ static inline emulated_mask16 emulated_equal(emulated_512 a, emulated_512 b)
     return (emulated_mask16)m;
 }
 
-#define __m512                            emulated_512
-#define __m512i                           emulated_512i
-#define __mmask16                         emulated_mask16
-#define _mm512_set1_ps                    emulated_set1
-#define _mm512_loadu_ps                   emulated_load
-#define _mm512_storeu_ps                  emulated_store
-#define _mm512_add_ps                     emulated_add
-#define _mm512_sub_ps                     emulated_sub
-#define _mm512_mul_ps                     emulated_mul
-#define _mm512_max_ps                     emulated_max
-#define _mm512_fmadd_ps                   emulated_fmadd
-#define _mm512_fmsub_ps                   emulated_fmsub
-#define _mm512_roundscale_ps(x, mode)     emulated_round(x)
-#define _mm512_cvtps_epi32                emulated_to_int
-#define _mm512_set1_epi32                 emulated_set1_int
-#define _mm512_add_epi32                  emulated_add_int
-#define _mm512_slli_epi32                 emulated_shift_left
-#define _mm512_castsi512_ps               emulated_as_float
-#define _mm512_mask_blend_ps              emulated_blend
-#define _mm512_setzero_ps()               emulated_set1(0.0f)
+#define __m512                              emulated_512
+#define __m512i                             emulated_512i
+#define __mmask16                           emulated_mask16
+#define _mm512_set1_ps                      emulated_set1
+#define _mm512_loadu_ps                     emulated_load
+#define _mm512_storeu_ps                    emulated_store
+#define _mm512_add_ps                       emulated_add
+#define _mm512_sub_ps                       emulated_sub
+#define _mm512_mul_ps                       emulated_mul
+#define _mm512_max_ps                       emulated_max
+#define _mm512_fmadd_ps                     emulated_fmadd
+#define _mm512_fmsub_ps                     emulated_fmsub
+#define _mm512_roundscale_ps(x, mode)       emulated_round(x)
+#define _mm512_cvtps_epi32                  emulated_to_int
+#define _mm512_set1_epi32                   emulated_set1_int
+#define _mm512_add_epi32                    emulated_add_int
+#define _mm512_slli_epi32                   emulated_shift_left
+#define _mm512_castsi512_ps                 emulated_as_float
+#define _mm512_mask_blend_ps                emulated_blend
+#define _mm512_setzero_ps()                 emulated_set1(0.0f)
 #define _mm512_cmp_ps_mask(a, b, predicate) emulated_equal(a, b) /* only _CMP_EQ_OQ is used */
 
 /* A name of its own, beside the set that the library holds. */

@@ -3,14 +3,14 @@
 #define TESTS_BRUTAL_H
 
 /*
- * Fails every allocation of an expression once: the first, the second, ... until none is left to fail.
- * Each time the status is out of memory and no block more is alive than before. The expression runs
- * once more at the end and succeeds; `after` (a statement, may be empty) then follows, and also follows
- * each failure, to show that the objects still work or to reset them.
+ * Fails every allocation of an expression once: the first, the second, ... until none is left to
+ * fail. Each time the status is out of memory and no block more is alive than before. The
+ * expression runs once more at the end and succeeds; `after` (a statement, may be empty) then
+ * follows, and also follows each failure, to show that the objects still work or to reset them.
  */
-#include <platform/memory.h>
-
 #include "expect.h"
+
+#include <platform/memory.h>
 
 enum { BRUTAL_LIMIT = 2000 };
 

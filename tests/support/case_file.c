@@ -18,7 +18,8 @@ json_t *case_file_load(const char *path)
 
 const char *case_file_missing_option(const json_t *entry)
 {
-    static const char *const later[] = {"bias", "softcap", "sink", "alibi_slopes", "rope", "dropout"};
+    static const char *const later[] = {"bias",         "softcap", "sink",
+                                        "alibi_slopes", "rope",    "dropout"};
     for (size_t i = 0; i < sizeof later / sizeof *later; ++i) {
         if (json_object_get(entry, later[i])) {
             return later[i];
@@ -68,7 +69,8 @@ static void copy_floats(const json_t *entry, const char *field, float *to, int64
 {
     double *numbers = NULL;
     if (case_file_numbers(entry, field, &numbers) != count) {
-        fprintf(stderr, "%s: %s has another size\n", json_string_value(json_object_get(entry, "id")), field);
+        fprintf(stderr, "%s: %s has another size\n",
+                json_string_value(json_object_get(entry, "id")), field);
         abort();
     }
     for (int64_t i = 0; i < count; ++i) {
@@ -93,8 +95,8 @@ static void read_rules(const json_t *entry, trial *p)
     const json_t *window = json_object_get(entry, "window");
     p->causal = causal && strcmp(causal, "none") != 0;
     if (p->causal) {
-        p->alignment = strcmp(causal, "top_left") == 0 ? MHA_ALIGNMENT_TOP_LEFT
-                                                       : MHA_ALIGNMENT_BOTTOM_RIGHT;
+        p->alignment =
+            strcmp(causal, "top_left") == 0 ? MHA_ALIGNMENT_TOP_LEFT : MHA_ALIGNMENT_BOTTOM_RIGHT;
     }
     if (window) {
         p->left = json_integer_value(json_array_get(window, 0));
@@ -121,9 +123,10 @@ static void read_mask(const json_t *entry, trial *p)
     for (size_t a = 0; a < rank; ++a) {
         n[a] = json_integer_value(json_array_get(shape, a));
     }
-    boolean_mask *m = strcmp(kind, "key") == 0         ? trial_add_mask(p, MASK_KEY, n[0], 1, 1, n[1])
-                      : strcmp(kind, "query_key") == 0 ? trial_add_mask(p, MASK_QUERY_KEY, 1, 1, n[0], n[1])
-                                                       : trial_add_mask(p, MASK_FULL, n[0], n[1], n[2], n[3]);
+    boolean_mask *m = strcmp(kind, "key") == 0 ? trial_add_mask(p, MASK_KEY, n[0], 1, 1, n[1])
+                      : strcmp(kind, "query_key") == 0
+                          ? trial_add_mask(p, MASK_QUERY_KEY, 1, 1, n[0], n[1])
+                          : trial_add_mask(p, MASK_FULL, n[0], n[1], n[2], n[3]);
     const json_t *data = json_object_get(mask, "data");
     size_t count = json_array_size(data);
     for (size_t i = 0; i < count; ++i) {
@@ -136,8 +139,8 @@ static void read_projections(const json_t *entry, trial *p)
 {
     static const char *const weight[4] = {"q_weight", "k_weight", "v_weight", "out_weight"};
     static const char *const bias[4] = {"q_bias", "k_bias", "v_bias", "out_bias"};
-    const int64_t width[4] = {
-        size_of(entry, "E"), size_of(entry, "Ek"), size_of(entry, "Ev"), size_of(entry, "Eo")};
+    const int64_t width[4] = {size_of(entry, "E"), size_of(entry, "Ek"), size_of(entry, "Ev"),
+                              size_of(entry, "Eo")};
     p->E = width[0];
     for (int32_t side = 0; side < 4; ++side) {
         trial_project(p, side, width[side], json_object_get(entry, bias[side]) != NULL);
@@ -159,13 +162,8 @@ static void read_projections(const json_t *entry, trial *p)
 void case_file_trial(const json_t *entry, trial *p)
 {
     int layer = strcmp(json_string_value(json_object_get(entry, "kind")), "layer") == 0;
-    trial_begin(p,
-                size_of(entry, "B"),
-                size_of(entry, "T"),
-                size_of(entry, "S"),
-                size_of(entry, "H"),
-                size_of(entry, "G"),
-                size_of(entry, "D"),
+    trial_begin(p, size_of(entry, "B"), size_of(entry, "T"), size_of(entry, "S"),
+                size_of(entry, "H"), size_of(entry, "G"), size_of(entry, "D"),
                 size_of(entry, "Dv"));
     if (layer) {
         read_projections(entry, p);

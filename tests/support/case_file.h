@@ -3,17 +3,20 @@
 #define TESTS_CASE_FILE_H
 
 /*
- * tests/data/cases.json: small problems with known answers. Arrays are flat and row-major; "nan", "inf"
- * and "-inf" stand for those numbers.
+ * tests/data/cases.json: small problems with known answers. Arrays are flat and row-major; "nan",
+ * "inf" and "-inf" stand for those numbers.
  */
-#include <jansson.h>
-
 #include "trial.h"
+
+#include <jansson.h>
 
 /* Every entry as a JSON array; NULL with a sentence on stderr. Free with json_decref. */
 json_t *case_file_load(const char *path);
 
-/* Why this version cannot run the entry: the name of an option that it does not have; NULL = it can. */
+/*
+ * Why this version cannot run the entry: the name of an option that it does not have; NULL = it
+ * can.
+ */
 const char *case_file_missing_option(const json_t *entry);
 
 /* The problem of an entry, ready to run. */

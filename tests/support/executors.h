@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 typedef struct executor_log {
-    int64_t entered;            /* how often parallel_for was called */
-    int64_t tasks;              /* tasks over all calls */
-    int entered_elsewhere;      /* 1 if ever called on another thread than `caller` */
-    unsigned long caller;       /* pthread_self() of the thread that calls the library */
+    int64_t entered;       /* how often parallel_for was called */
+    int64_t tasks;         /* tasks over all calls */
+    int entered_elsewhere; /* 1 if ever called on another thread than `caller` */
+    unsigned long caller;  /* pthread_self() of the thread that calls the library */
 } executor_log;
 
 void executor_log_begin(executor_log *log);

@@ -26,8 +26,8 @@ void expect_status(int32_t status, int32_t expected, const char *file, int line)
     if (status != expected) {
         print_error("status %d: %s\n", (int)status, mha_status_string(status));
     }
-    _assert_int_equal(
-        (LargestIntegralType)(int64_t)status, (LargestIntegralType)(int64_t)expected, file, line);
+    _assert_int_equal((LargestIntegralType)(int64_t)status, (LargestIntegralType)(int64_t)expected,
+                      file, line);
 }
 
 void expect_refusal(int32_t status,
@@ -61,10 +61,7 @@ void expect_same_bits(const float *a, const float *b, int64_t count, const char 
 {
     for (int64_t i = 0; i < count; ++i) {
         if (!same_bits(a + i, b + i, 1)) {
-            print_error("number %lld: %.9g and %.9g\n",
-                        (long long)i,
-                        (double)a[i],
-                        (double)b[i]);
+            print_error("number %lld: %.9g and %.9g\n", (long long)i, (double)a[i], (double)b[i]);
             _fail(file, line);
         }
     }

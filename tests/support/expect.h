@@ -3,13 +3,16 @@
 #define TESTS_EXPECT_H
 
 /* cmocka and what the tests assert again and again. */
+#include <mha/mha.h>
+
+/* cmocka.h needs the others before it */
+/* clang-format off */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
 #include <cmocka.h>
-#include <mha/mha.h>
+/* clang-format on */
 
 /* The expression, which passes `err` along, succeeds and leaves code 0 and an empty sentence. */
 #define SUCCEEDS(expression)                                                                       \
@@ -20,8 +23,8 @@
     } while (0)
 
 /*
- * The expression, which passes `err` along, is refused with this status and a sentence that contains
- * each of the words; and again, with the same status, when err is NULL.
+ * The expression, which passes `err` along, is refused with this status and a sentence that
+ * contains each of the words; and again, with the same status, when err is NULL.
  */
 #define REFUSED(status, expression, ...)                                                           \
     do {                                                                                           \
@@ -47,10 +50,8 @@ const char *sentence_of(const mha_error *err);
 
 /* The same bits, NaN and the sign of zero included. */
 int same_bits(const float *a, const float *b, int64_t count);
-#define assert_same_bits(a, b, count)                                                              \
-    expect_same_bits((a), (b), (count), __FILE__, __LINE__)
-void expect_same_bits(
-    const float *a, const float *b, int64_t count, const char *file, int line);
+#define assert_same_bits(a, b, count) expect_same_bits((a), (b), (count), __FILE__, __LINE__)
+void expect_same_bits(const float *a, const float *b, int64_t count, const char *file, int line);
 #define assert_close(got, expected, bound)                                                         \
     expect_close((double)(got), (double)(expected), (double)(bound), __FILE__, __LINE__)
 void expect_close(double got, double expected, double bound, const char *file, int line);

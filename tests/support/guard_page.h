@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 typedef struct guarded {
-    void *data;   /* `bytes` long; its last byte is the last before the guard */
+    void *data; /* `bytes` long; its last byte is the last before the guard */
     size_t bytes;
     void *map;
     size_t map_bytes;

@@ -23,9 +23,11 @@ static void mark(marks *blocks, int count, const float *element)
     abort();
 }
 
-/* Features first .. first + count - 1 of a token: one head, or all where a projection mixes them. */
-static void mark_token(
-    marks *blocks, const tensor *t, int64_t b, int64_t i, int64_t first, int64_t count)
+/*
+ * Features first .. first + count - 1 of a token: one head, or all where a projection mixes them.
+ */
+static void
+mark_token(marks *blocks, const tensor *t, int64_t b, int64_t i, int64_t first, int64_t count)
 {
     for (int64_t c = first; c < first + count; ++c) {
         mark(blocks, 3, tensor_feature(t, b, i, c));
@@ -60,27 +62,15 @@ static void mark_what_is_read(const trial *p, marks *blocks)
             const int64_t g = h / (p->H / p->G);
             for (int64_t i = 0; i < p->T; ++i) {
                 if (sees_something(p, b, h, i)) {
-                    mark_token(blocks,
-                               &p->query,
-                               b,
-                               i,
-                               on[MHA_PROJECTION_Q] ? 0 : h * p->D,
+                    mark_token(blocks, &p->query, b, i, on[MHA_PROJECTION_Q] ? 0 : h * p->D,
                                on[MHA_PROJECTION_Q] ? p->Eq : p->D);
                 }
             }
             for (int64_t j = 0; j < p->S; ++j) {
                 if (is_seen(p, b, h, j)) {
-                    mark_token(blocks,
-                               &p->key,
-                               b,
-                               j,
-                               on[MHA_PROJECTION_K] ? 0 : g * p->D,
+                    mark_token(blocks, &p->key, b, j, on[MHA_PROJECTION_K] ? 0 : g * p->D,
                                on[MHA_PROJECTION_K] ? p->Ek : p->D);
-                    mark_token(blocks,
-                               &p->value,
-                               b,
-                               j,
-                               on[MHA_PROJECTION_V] ? 0 : g * p->Dv,
+                    mark_token(blocks, &p->value, b, j, on[MHA_PROJECTION_V] ? 0 : g * p->Dv,
                                on[MHA_PROJECTION_V] ? p->Ev : p->Dv);
                 }
             }

@@ -6,9 +6,9 @@
 #include "trial.h"
 
 /*
- * Writes NaN, infinities and huge numbers over every number of the inputs that no visible (query, key)
- * pair reads: keys and values hidden for all queries of their heads, queries that see nothing or are
- * padding, gaps between strides. Returns how many.
+ * Writes NaN, infinities and huge numbers over every number of the inputs that no visible (query,
+ * key) pair reads: keys and values hidden for all queries of their heads, queries that see nothing
+ * or are padding, gaps between strides. Returns how many.
  */
 int64_t hidden_poison(trial *p);
 

@@ -159,8 +159,8 @@ void capture_begin(capture *c)
         char name[] = "/tmp/mha-test-XXXXXX";
         c->saved[stream] = dup(stream + 1);
         c->files[stream] = mkstemp(name);
-        if (c->saved[stream] < 0 || c->files[stream] < 0 || unlink(name) != 0
-            || dup2(c->files[stream], stream + 1) < 0) {
+        if (c->saved[stream] < 0 || c->files[stream] < 0 || unlink(name) != 0 ||
+            dup2(c->files[stream], stream + 1) < 0) {
             abort();
         }
     }

@@ -3,14 +3,15 @@
 #define TESTS_HOST_STATE_H
 
 /*
- * What the host owns and the library leaves alone: floating-point control word and sticky flags, locale,
- * signal mask, environment, working directory, BLAS and OpenMP threads, open files, standard output.
+ * What the host owns and the library leaves alone: floating-point control word and sticky flags,
+ * locale, signal mask, environment, working directory, BLAS and OpenMP threads, open files,
+ * standard output.
  */
 #include <signal.h>
 #include <stdint.h>
 
 typedef struct host_state {
-    uint64_t fp_control;     /* control and sticky flags together, x87 included where there is one */
+    uint64_t fp_control; /* control and sticky flags together, x87 included where there is one */
     uint64_t fp_control_x87;
     char locale[64];
     sigset_t signals;
@@ -33,8 +34,8 @@ int host_unmask_nothing_but_raise_flags(void);
 void host_default_floating_point(void);
 
 /*
- * Sends standard output and error to temporary files from capture_begin to capture_end, which returns
- * how many bytes came and puts the streams back.
+ * Sends standard output and error to temporary files from capture_begin to capture_end, which
+ * returns how many bytes came and puts the streams back.
  */
 typedef struct capture {
     int saved[2], files[2];

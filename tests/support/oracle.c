@@ -58,8 +58,14 @@ typedef struct heads {
 } heads;
 
 /* One query row of one head: weights, log-sum-exp and o [Dv] with its bound. */
-static void
-attend_row(const trial *p, const heads *x, int64_t b, int64_t h, int64_t i, oracle *r, double *o, double *bound)
+static void attend_row(const trial *p,
+                       const heads *x,
+                       int64_t b,
+                       int64_t h,
+                       int64_t i,
+                       oracle *r,
+                       double *o,
+                       double *bound)
 {
     const int64_t g = h / (p->H / p->G);
     const int64_t row = (b * p->H + h) * p->T + i;
@@ -117,8 +123,8 @@ attend_row(const trial *p, const heads *x, int64_t b, int64_t h, int64_t i, orac
 }
 
 /* out = concat_h(o) Wo^T + bo for one token; a padded query gets 0. */
-static void project_out(
-    const trial *p, int64_t b, int64_t i, const double *o, const double *o_bound, oracle *r)
+static void
+project_out(const trial *p, int64_t b, int64_t i, const double *o, const double *o_bound, oracle *r)
 {
     const int64_t in = p->H * p->Dv;
     const float *W = p->parameter[MHA_PARAM_OUT_WEIGHT];
@@ -157,13 +163,8 @@ void oracle_run(const trial *p, oracle *r)
     const int64_t n_out = p->B * p->T * p->Eo;
     const int64_t n_rows = p->B * p->H * p->T;
     heads x = {numbers(n_q), numbers(n_k), numbers(n_v), numbers(n_q), numbers(n_k), numbers(n_v)};
-    *r = (oracle){numbers(n_out),
-                  numbers(n_out),
-                  numbers(n_rows * p->S),
-                  numbers(n_rows * p->S),
-                  numbers(n_rows),
-                  numbers(n_rows),
-                  numbers(n_rows)};
+    *r = (oracle){numbers(n_out),  numbers(n_out),  numbers(n_rows * p->S), numbers(n_rows * p->S),
+                  numbers(n_rows), numbers(n_rows), numbers(n_rows)};
     double *o = numbers(p->H * p->Dv);
     double *o_bound = numbers(p->H * p->Dv);
 

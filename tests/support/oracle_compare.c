@@ -22,8 +22,8 @@ static double ratio_of(double got, double expected, double bound)
     return isnan(ratio) ? INFINITY : ratio;
 }
 
-static void compare(
-    worst *w, const char *name, const tensor *t, const double *expected, const double *bound)
+static void
+compare(worst *w, const char *name, const tensor *t, const double *expected, const double *bound)
 {
     if (!t->data) {
         return;
@@ -45,13 +45,8 @@ double oracle_compare(const trial *p, const oracle *r)
     compare(&w, "weights", &p->weights, r->weights, r->weights_bound);
     compare(&w, "lse", &p->lse, r->lse, r->lse_bound);
     if (w.ratio > 1) {
-        fprintf(stderr,
-                "%s[%lld] is %.9g, the oracle says %.9g, bound %.3g\n",
-                w.name,
-                (long long)w.index,
-                w.got,
-                w.expected,
-                w.bound);
+        fprintf(stderr, "%s[%lld] is %.9g, the oracle says %.9g, bound %.3g\n", w.name,
+                (long long)w.index, w.got, w.expected, w.bound);
     }
     return w.ratio;
 }

@@ -11,10 +11,10 @@
 #define MHA_BLAS_PREFIX
 #endif
 #define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-#define TEXT_(a) #a
-#define TEXT(a) TEXT_(a)
-#define BLAS(name) PASTE(MHA_BLAS_PREFIX, name)
+#define PASTE(a, b)  PASTE_(a, b)
+#define TEXT_(a)     #a
+#define TEXT(a)      TEXT_(a)
+#define BLAS(name)   PASTE(MHA_BLAS_PREFIX, name)
 
 typedef void sgemm_function(int layout,
                             int transpose_a,
@@ -127,5 +127,6 @@ void sgemm_shim_host_product(int n, int transposed, const float *a, const float 
 {
     enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
     BLAS(cblas_sgemm)
-    (ROW_MAJOR, AS_IT_IS, transposed ? TRANSPOSED : AS_IT_IS, n, n, n, 1.0f, a, n, b, n, 0.0f, c, n);
+    (ROW_MAJOR, AS_IT_IS, transposed ? TRANSPOSED : AS_IT_IS, n, n, n, 1.0f, a, n, b, n, 0.0f, c,
+     n);
 }

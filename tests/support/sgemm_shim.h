@@ -3,8 +3,8 @@
 #define TESTS_SGEMM_SHIM_H
 
 /*
- * A cblas_sgemm that stands before the real one in this program, looks at every product of the library
- * and hands it on.
+ * A cblas_sgemm that stands before the real one in this program, looks at every product of the
+ * library and hands it on.
  */
 #include <stdint.h>
 

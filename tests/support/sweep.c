@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sweep.h"
 
+#include "sweep_layout.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "sweep_layout.h"
 
 static const int64_t BATCHES[] = {1, 2, 3, 0};
 /* 0, 1, 2, and both sides of every size that a tile might have */
@@ -37,10 +37,27 @@ static const int LEVELS[SWEEP_FACTORS] = {
     [SWEEP_NUMBERS] = 3,
     [SWEEP_THREADS] = 3,
 };
-static const char *const NAMES[SWEEP_FACTORS] = {
-    "b", "t", "s", "heads", "d", "dv", "projections", "scale", "causal", "alignment", "window",
-    "key lengths", "query lengths", "key mask", "pair mask", "full mask", "input layout",
-    "outputs", "output layout", "numbers", "threads"};
+static const char *const NAMES[SWEEP_FACTORS] = {"b",
+                                                 "t",
+                                                 "s",
+                                                 "heads",
+                                                 "d",
+                                                 "dv",
+                                                 "projections",
+                                                 "scale",
+                                                 "causal",
+                                                 "alignment",
+                                                 "window",
+                                                 "key lengths",
+                                                 "query lengths",
+                                                 "key mask",
+                                                 "pair mask",
+                                                 "full mask",
+                                                 "input layout",
+                                                 "outputs",
+                                                 "output layout",
+                                                 "numbers",
+                                                 "threads"};
 
 /* ---- which combinations ---- */
 
@@ -80,7 +97,8 @@ static void draw_levels(sweep_case *s, draw *d)
 }
 
 /* The best of some random cases with f at i and g at j; 0 where none fits the budget. */
-static int best_case(const coverage *c, draw *d, int f, int i, int g, int j, int64_t budget, sweep_case *best)
+static int
+best_case(const coverage *c, draw *d, int f, int i, int g, int j, int64_t budget, sweep_case *best)
 {
     int most = 0, fitting = 0;
     for (int attempt = 0; attempt < 400 && fitting < 30; ++attempt) {
@@ -177,14 +195,8 @@ static void set_sizes(const sweep_case *c, trial *p, draw *d)
     int64_t D = HEAD_SIZES[c->level[SWEEP_D]];
     int64_t Dv = VALUE_SIZES[c->level[SWEEP_DV]];
     const int64_t *heads = HEADS[c->level[SWEEP_HEADS]];
-    trial_begin(p,
-                BATCHES[c->level[SWEEP_B]],
-                TOKENS[c->level[SWEEP_T]],
-                TOKENS[c->level[SWEEP_S]],
-                heads[0],
-                heads[1],
-                D,
-                Dv ? Dv : D);
+    trial_begin(p, BATCHES[c->level[SWEEP_B]], TOKENS[c->level[SWEEP_T]], TOKENS[c->level[SWEEP_S]],
+                heads[0], heads[1], D, Dv ? Dv : D);
     /* all off, all on with biases, all on without, inputs only, each by chance */
     for (int32_t side = 0; side < 4; ++side) {
         int on = 0, bias = 0;
@@ -216,8 +228,8 @@ static void set_sizes(const sweep_case *c, trial *p, draw *d)
 
 static void set_rules(const sweep_case *c, trial *p, draw *d)
 {
-    static const int64_t windows[7][2] = {
-        {-1, -1}, {0, 0}, {3, 0}, {-1, 5}, {7, -1}, {100, 100}, {40, 2}};
+    static const int64_t windows[7][2] = {{-1, -1}, {0, 0},     {3, 0}, {-1, 5},
+                                          {7, -1},  {100, 100}, {40, 2}};
     const int64_t batch = p->B > 0 ? p->B : 1;
     p->causal = c->level[SWEEP_CAUSAL];
     p->left = windows[c->level[SWEEP_WINDOW]][0];

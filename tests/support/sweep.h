@@ -3,12 +3,12 @@
 #define TESTS_SWEEP_H
 
 /*
- * Combinations of all options of a forward. A case picks a level of each factor; every pair of levels of
- * two factors occurs in at least one case.
+ * Combinations of all options of a forward. A case picks a level of each factor; every pair of
+ * levels of two factors occurs in at least one case.
  */
-#include <stddef.h>
-
 #include "trial.h"
+
+#include <stddef.h>
 
 typedef enum sweep_factor {
     SWEEP_B,
@@ -41,17 +41,19 @@ typedef struct sweep_case {
 } sweep_case;
 
 /*
- * Fills cases until every pair that fits the budget (multiplications and additions a case) has occurred
- * and there are at least `least`; returns how many, never more than `most`. missed counts the pairs left
- * out.
+ * Fills cases until every pair that fits the budget (multiplications and additions a case) has
+ * occurred and there are at least `least`; returns how many, never more than `most`. missed counts
+ * the pairs left out.
  */
-int sweep_make(
-    sweep_case *cases, int least, int most, int64_t budget, uint64_t seed, int *missed);
+int sweep_make(sweep_case *cases, int least, int most, int64_t budget, uint64_t seed, int *missed);
 int64_t sweep_cost(const sweep_case *c);
 /* The trial of a case, filled; output tensors start as `output_fill`. */
 void sweep_trial(const sweep_case *c, trial *p, float output_fill);
 int32_t sweep_threads(const sweep_case *c);
-/* What a forward of it returns: MHA_OK, or MHA_ERROR_ALIGNMENT where none was said and one is needed. */
+/*
+ * What a forward of it returns: MHA_OK, or MHA_ERROR_ALIGNMENT where none was said and one is
+ * needed.
+ */
 int32_t sweep_status(const trial *p);
 void sweep_describe(const sweep_case *c, char *text, size_t cap);
 

@@ -31,8 +31,7 @@ static void lay(tensor *t, tokens x, layout l)
         break;
     case HEAD_MAJOR:
         if (x.heads) {
-            tensor_create(
-                t, 4, four, (int64_t[]){x.width * x.count, size, size * x.count, 1});
+            tensor_create(t, 4, four, (int64_t[]){x.width * x.count, size, size * x.count, 1});
         } else {
             tensor_create(t, 3, three, (int64_t[]){x.width, x.width * x.batch, 1});
         }
@@ -80,14 +79,11 @@ void sweep_layout(const sweep_case *c, trial *p, float output_fill)
     if (l == FUSED) {
         lay_fused(p);
     } else {
-        lay(&p->query,
-            (tokens){p->B, p->T, on[MHA_PROJECTION_Q] ? 0 : p->H, p->Eq},
+        lay(&p->query, (tokens){p->B, p->T, on[MHA_PROJECTION_Q] ? 0 : p->H, p->Eq},
             l == ONE_BATCH ? CONTIGUOUS : l);
-        lay(&p->key,
-            (tokens){p->B, p->S, on[MHA_PROJECTION_K] ? 0 : p->G, p->Ek},
+        lay(&p->key, (tokens){p->B, p->S, on[MHA_PROJECTION_K] ? 0 : p->G, p->Ek},
             l == ONE_TOKEN ? CONTIGUOUS : l);
-        lay(&p->value,
-            (tokens){p->B, p->S, on[MHA_PROJECTION_V] ? 0 : p->G, p->Ev},
+        lay(&p->value, (tokens){p->B, p->S, on[MHA_PROJECTION_V] ? 0 : p->G, p->Ev},
             l == ONE_TOKEN ? CONTIGUOUS : l);
     }
     static const layout outputs[3] = {CONTIGUOUS, PADDED, HEAD_MAJOR};
@@ -96,19 +92,15 @@ void sweep_layout(const sweep_case *c, trial *p, float output_fill)
     static const int wanted[6] = {1, 3, 5, 7, 2, 4};
     const int set = wanted[c->level[SWEEP_OUTPUTS]];
     if (set & 1) {
-        lay(&p->output,
-            (tokens){p->B, p->T, on[MHA_PROJECTION_OUT] ? 0 : p->H, p->Eo},
+        lay(&p->output, (tokens){p->B, p->T, on[MHA_PROJECTION_OUT] ? 0 : p->H, p->Eo},
             outputs[level]);
         tensor_flood(&p->output, output_fill);
     }
     if (set & 2) {
         const int64_t shape[4] = {p->B, p->H, p->T, p->S};
         const int64_t row = p->S + ROW_GAP;
-        tensor_create(&p->weights,
-                      4,
-                      shape,
-                      level == 0 ? NULL
-                                 : (int64_t[]){p->H * p->T * row, p->T * row, row, 1});
+        tensor_create(&p->weights, 4, shape,
+                      level == 0 ? NULL : (int64_t[]){p->H * p->T * row, p->T * row, row, 1});
         tensor_flood(&p->weights, output_fill);
     }
     if (set & 4) {

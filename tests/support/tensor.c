@@ -74,8 +74,8 @@ float *tensor_feature(const tensor *t, int64_t b, int64_t i, int64_t c)
 
 float *tensor_at(const tensor *t, int64_t i0, int64_t i1, int64_t i2, int64_t i3)
 {
-    return t->data + i0 * t->strides[0] + i1 * t->strides[1] + i2 * t->strides[2]
-           + (t->rank == 4 ? i3 * t->strides[3] : 0);
+    return t->data + i0 * t->strides[0] + i1 * t->strides[1] + i2 * t->strides[2] +
+           (t->rank == 4 ? i3 * t->strides[3] : 0);
 }
 
 float *tensor_read(const tensor *t)

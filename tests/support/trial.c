@@ -5,14 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void trial_begin(trial *p,
-                   int64_t B,
-                   int64_t T,
-                   int64_t S,
-                   int64_t H,
-                   int64_t G,
-                   int64_t D,
-                   int64_t Dv)
+void trial_begin(
+    trial *p, int64_t B, int64_t T, int64_t S, int64_t H, int64_t G, int64_t D, int64_t Dv)
 {
     memset(p, 0, sizeof *p);
     p->B = B;
@@ -158,9 +152,9 @@ static int mask_allows(const boolean_mask *m, int64_t b, int64_t h, int64_t i, i
     if (j >= m->shape[3]) {
         return 0; /* a last axis shorter than S hides the rest, inverted or not */
     }
-    int64_t at = (m->shape[0] == 1 ? 0 : b) * m->strides[0]
-                 + (m->shape[1] == 1 ? 0 : h) * m->strides[1]
-                 + (m->shape[2] == 1 ? 0 : i) * m->strides[2] + j * m->strides[3];
+    int64_t at = (m->shape[0] == 1 ? 0 : b) * m->strides[0] +
+                 (m->shape[1] == 1 ? 0 : h) * m->strides[1] +
+                 (m->shape[2] == 1 ? 0 : i) * m->strides[2] + j * m->strides[3];
     int set = m->bytes[at] != 0;
     return m->flags & MHA_MASK_INVERTED ? !set : set;
 }
@@ -168,9 +162,9 @@ static int mask_allows(const boolean_mask *m, int64_t b, int64_t h, int64_t i, i
 int trial_allowed(const trial *p, int64_t b, int64_t h, int64_t i, int64_t j)
 {
     int64_t centre = i + offset(p, b);
-    int allowed = j < trial_keys(p, b) && i < trial_queries(p, b)
-                  && (!p->causal || j <= centre) && (p->left < 0 || j >= centre - p->left)
-                  && (p->right < 0 || j <= centre + p->right);
+    int allowed = j < trial_keys(p, b) && i < trial_queries(p, b) && (!p->causal || j <= centre) &&
+                  (p->left < 0 || j >= centre - p->left) &&
+                  (p->right < 0 || j <= centre + p->right);
     for (int32_t m = 0; allowed && m < p->masks; ++m) {
         allowed = mask_allows(&p->mask[m], b, h, i, j);
     }

@@ -3,13 +3,13 @@
 #define TESTS_TRIAL_H
 
 /*
- * One forward pass as a plain struct: sizes, projections, mask, tensors. The oracle computes from it in
- * float64; trial_layer, trial_mask and trial_call make the library's objects from it.
+ * One forward pass as a plain struct: sizes, projections, mask, tensors. The oracle computes from
+ * it in float64; trial_layer, trial_mask and trial_call make the library's objects from it.
  */
-#include <mha/mha.h>
-
 #include "draw.h"
 #include "tensor.h"
+
+#include <mha/mha.h>
 
 enum { TRIAL_BATCH = 8, TRIAL_MASKS = 3 };
 
@@ -34,7 +34,7 @@ typedef struct trial {
 
     int32_t causal, alignment;
     int64_t offset_batch, offsets[TRIAL_BATCH]; /* a batch of 0 = not set */
-    int64_t left, right;                          /* -1 = no bound */
+    int64_t left, right;                        /* -1 = no bound */
     int64_t key_batch, key_lengths[TRIAL_BATCH];
     int64_t query_batch, query_lengths[TRIAL_BATCH];
     int32_t masks;
@@ -45,14 +45,8 @@ typedef struct trial {
 } trial;
 
 /* Plain attention: all projections off, nothing hidden. Every width follows. */
-void trial_begin(trial *p,
-                   int64_t B,
-                   int64_t T,
-                   int64_t S,
-                   int64_t H,
-                   int64_t G,
-                   int64_t D,
-                   int64_t Dv);
+void trial_begin(
+    trial *p, int64_t B, int64_t T, int64_t S, int64_t H, int64_t G, int64_t D, int64_t Dv);
 /* Switches a projection on, reading (writing, for OUT) tokens of this many features. */
 void trial_project(trial *p, int32_t projection, int64_t features, int32_t bias);
 /* A boolean mask of this kind with room for its bytes, contiguous; its sizes may be 1. */

@@ -64,24 +64,23 @@ static void add_mask(mha_mask *mask, const boolean_mask *m, mha_error *err)
     const int64_t *s = m->strides;
     switch (m->kind) {
     case MASK_KEY:
-        MUST(mha_mask_add_key_mask(
-            mask, n[0], n[3], m->bytes, (int64_t[]){s[0], s[3]}, m->flags, err));
+        MUST(mha_mask_add_key_mask(mask, n[0], n[3], m->bytes, (int64_t[]){s[0], s[3]}, m->flags,
+                                   err));
         break;
     case MASK_QUERY_KEY:
-        MUST(mha_mask_add_query_key_mask(
-            mask, n[2], n[3], m->bytes, (int64_t[]){s[2], s[3]}, m->flags, err));
+        MUST(mha_mask_add_query_key_mask(mask, n[2], n[3], m->bytes, (int64_t[]){s[2], s[3]},
+                                         m->flags, err));
         break;
     case MASK_FULL:
-        MUST(
-            mha_mask_add_full_mask(mask, n[0], n[1], n[2], n[3], m->bytes, s, m->flags, err));
+        MUST(mha_mask_add_full_mask(mask, n[0], n[1], n[2], n[3], m->bytes, s, m->flags, err));
         break;
     }
 }
 
 mha_mask *trial_mask(const trial *p)
 {
-    if (!p->causal && p->left < 0 && p->right < 0 && !p->key_batch && !p->query_batch
-        && !p->masks) {
+    if (!p->causal && p->left < 0 && p->right < 0 && !p->key_batch && !p->query_batch &&
+        !p->masks) {
         return NULL;
     }
     mha_error *err = mha_error_create();
@@ -116,20 +115,14 @@ mha_call *trial_call(const trial *p)
     const tensor *const out[3] = {&p->output, &p->weights, &p->lse};
     for (int32_t id = 0; id < 3; ++id) {
         const tensor *t = in[id];
-        MUST(mha_call_set_input(
-            call, id, MHA_FLOAT32, t->data, t->rank, t->shape, t->strides, err));
+        MUST(
+            mha_call_set_input(call, id, MHA_FLOAT32, t->data, t->rank, t->shape, t->strides, err));
     }
     for (int32_t id = 0; id < 3; ++id) {
         const tensor *t = out[id];
         if (t->data) {
-            MUST(mha_call_set_output(call,
-                                     MHA_TENSOR_OUTPUT + id,
-                                     MHA_FLOAT32,
-                                     t->data,
-                                     t->rank,
-                                     t->shape,
-                                     t->strides,
-                                     err));
+            MUST(mha_call_set_output(call, MHA_TENSOR_OUTPUT + id, MHA_FLOAT32, t->data, t->rank,
+                                     t->shape, t->strides, err));
         }
     }
     mha_error_destroy(err);

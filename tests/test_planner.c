@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan as pure logic: tiles, tasks and offsets of all sizes, no arithmetic done. */
+#include "support/draw.h"
+#include "support/expect.h"
+
+#include <attention/planner.h>
+#include <string.h>
+
+/* The BLAS as it may be found: packed or copy-free kernels, free or confined. */
+static struct mha__blas_state blas_state(int family, int confined)
+{
+    const int64_t limit = confined ? 262144 : INT64_MAX;
+    const int64_t small = family == MHA__BLAS_SMALL && !confined ? 1000000 : limit;
+    return (struct mha__blas_state){
+        .limit = limit, .small_max = small, .family = family, .confined = confined != 0};
+}
+
+static struct mha__planner_request draw_request(draw *d, int64_t most)
+{
+    struct mha__planner_request r = {
+        .B = draw_int(d, 1, 5),
+        .T = draw_int(d, 1, most),
+        .S = draw_int(d, 0, most),
+        .G = draw_int(d, 1, 4),
+        .D = draw_int(d, 1, 300),
+        .Dv = draw_int(d, 1, 300),
+        .project_q = draw_chance(d, 0.5),
+        .project_k = draw_chance(d, 0.5),
+        .project_v = draw_chance(d, 0.5),
+        .project_out = draw_chance(d, 0.5),
+        .gather = draw_chance(d, 0.3),
+        .banded = draw_chance(d, 0.5),
+        .weights = draw_chance(d, 0.5),
+        .threads = draw_int(d, 1, 64),
+        .blas = blas_state((int)draw_int(d, 0, 1), (int)draw_int(d, 0, 1)),
+    };
+    r.H = r.G * draw_int(d, 1, 4);
+    r.Eq = r.project_q ? draw_int(d, 1, 900) : r.H * r.D;
+    r.Ek = r.project_k ? draw_int(d, 1, 900) : r.G * r.D;
+    r.Ev = r.project_v ? draw_int(d, 1, 900) : r.G * r.Dv;
+    r.Eo = r.project_out ? draw_int(d, 1, 900) : r.H * r.Dv;
+    return r;
+}
+
+static int64_t ceil_div(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+/* A piece of `bytes` at `offset` lies in 0 .. end, on a cache line. */
+static void assert_piece(int64_t offset, int64_t bytes, int64_t end)
+{
+    assert_int_equal(offset % 64, 0);
+    assert_true(offset >= 0 && bytes >= 0 && offset + bytes <= end);
+}
+
+static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void **state)
+{
+    (void)state;
+    draw d = {1};
+    const int64_t f = sizeof(float);
+    for (int i = 0; i < 20000; ++i) {
+        struct mha__planner_request r = draw_request(&d, i % 4 ? 600 : 100000);
+        struct mha__planner_plan p;
+        assert_true(mha__planner_make(&r, &p));
+        assert_true(p.query_tile >= 1 && p.query_tile <= r.T);
+        assert_true(p.key_tile >= 64 && p.key_tile % 64 == 0);
+        assert_int_equal(p.query_tiles, ceil_div(r.T, p.query_tile));
+        assert_int_equal(p.key_tiles, ceil_div(r.S, p.key_tile));
+        assert_int_equal(p.tasks, r.B * r.H * p.query_tiles);
+        assert_true(p.score_ld >= p.key_tile && p.score_ld % 16 == 0);
+        assert_in_range(p.lanes, 1, r.threads);
+
+        if (r.project_q) {
+            assert_piece(p.q_heads, f * r.B * r.T * r.H * r.D, p.bytes);
+        }
+        if (r.project_out) {
+            assert_piece(p.o_heads, f * r.B * r.T * r.H * r.Dv, p.bytes);
+        }
+        assert_piece(p.keys, f * r.B * r.G * p.key_tiles * p.key_tile * r.D, p.values);
+        assert_piece(p.values, f * r.B * r.G * r.S * r.Dv, p.nonfinite);
+        assert_piece(p.nonfinite, r.B * r.G * p.key_tiles, p.lane0);
+        assert_piece(p.lane0, p.lanes * p.lane.bytes, p.bytes);
+        assert_true(p.packed_bytes >= p.lane0 - p.keys);
+        assert_int_equal(p.lane.bytes % 64, 0);
+
+        const struct mha__planner_lane *l = &p.lane;
+        assert_piece(l->queries, f * p.query_tile * r.D, l->scores);
+        assert_piece(l->scores, f * p.query_tile * p.score_ld, l->out);
+        assert_piece(l->out, f * p.query_tile * r.Dv, l->values);
+        assert_piece(l->visible, 8 * p.query_tile * p.key_tile / 64, l->maxima);
+        assert_piece(l->maxima, r.weights ? f * p.key_tiles * p.query_tile : 0, l->bytes);
+        if (r.project_q || r.project_k || r.project_v || r.project_out) {
+            assert_piece(l->product, f * p.row_tile * mha__planner_weight_tile(&r.blas), l->bytes);
+        }
+    }
+}
+
+static void plans_do_not_depend_on_the_number_of_threads_but_for_the_lanes(void **state)
+{
+    (void)state;
+    draw d = {2};
+    for (int i = 0; i < 2000; ++i) {
+        struct mha__planner_request r = draw_request(&d, 3000);
+        struct mha__planner_plan one, many;
+        r.threads = 1;
+        assert_true(mha__planner_make(&r, &one));
+        r.threads = draw_int(&d, 2, 64);
+        assert_true(mha__planner_make(&r, &many));
+        assert_int_equal(one.query_tile, many.query_tile);
+        assert_int_equal(one.key_tile, many.key_tile);
+        assert_int_equal(one.tasks, many.tasks);
+        assert_int_equal(one.row_tile, many.row_tile);
+        assert_int_equal(one.k_block, many.k_block);
+        assert_int_equal(one.packed_bytes, many.packed_bytes);
+        assert_int_equal(one.lane.bytes, many.lane.bytes);
+        assert_int_equal(one.lane0, many.lane0);
+        assert_string_equal(one.algorithm, many.algorithm);
+        assert_int_equal(one.lanes, 1);
+    }
+}
+
+static void tiles_of_a_confined_blas_stay_below_what_it_threads_at_usual_head_sizes(void **state)
+{
+    (void)state;
+    for (int family = 0; family < 2; ++family) {
+        for (int64_t D = 8; D <= 128; D += 8) {
+            struct mha__planner_request r = {.B = 1, .T = 4096, .S = 4096, .H = 8, .G = 8};
+            struct mha__planner_plan p;
+            r.D = r.Dv = D;
+            r.Eq = r.Ek = r.Ev = r.Eo = 8 * D;
+            r.threads = 1;
+            r.blas = blas_state(family, 1);
+            assert_true(mha__planner_make(&r, &p));
+            assert_true(p.query_tile * p.key_tile * D <= 262144);
+            assert_non_null(strstr(p.algorithm, "confined"));
+            r.blas = blas_state(family, 0);
+            assert_true(mha__planner_make(&r, &p));
+            assert_null(strstr(p.algorithm, "confined"));
+        }
+    }
+}
+
+static void workspace_of_a_long_sequence_grows_with_its_length_not_its_square(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; ++kind) {
+        int64_t before = 0;
+        for (int64_t T = 8192; T <= 262144; T *= 2) {
+            struct mha__planner_request r = {.B = 1, .T = T, .S = T, .H = 8, .G = 8};
+            struct mha__planner_plan p;
+            r.D = r.Dv = 64;
+            r.Eq = r.Ek = r.Ev = r.Eo = 512;
+            r.threads = 2;
+            r.blas = blas_state(kind % 2, kind / 2);
+            assert_true(mha__planner_make(&r, &p));
+            assert_true(p.bytes - p.packed_bytes < INT64_C(64) << 20);
+            assert_true(before == 0 || p.bytes <= before * 2 + (1 << 20));
+            before = p.bytes;
+        }
+    }
+}
+
+static void sizes_that_overflow_are_no_plan(void **state)
+{
+    (void)state;
+    const int64_t huge = INT64_C(1) << 61;
+    struct mha__planner_request r = {.B = 1, .T = 1, .S = huge, .H = 1, .G = 1, .D = 64, .Dv = 64};
+    struct mha__planner_plan p;
+    r.Eq = r.Ek = r.Ev = r.Eo = 64;
+    r.threads = 1;
+    r.blas = blas_state(0, 0);
+    assert_false(mha__planner_make(&r, &p));
+    r.S = 1;
+    r.T = huge;
+    r.project_q = true;
+    assert_false(mha__planner_make(&r, &p));
+    r.T = 1;
+    assert_true(mha__planner_make(&r, &p));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit),
+        cmocka_unit_test(plans_do_not_depend_on_the_number_of_threads_but_for_the_lanes),
+        cmocka_unit_test(tiles_of_a_confined_blas_stay_below_what_it_threads_at_usual_head_sizes),
+        cmocka_unit_test(workspace_of_a_long_sequence_grows_with_its_length_not_its_square),
+        cmocka_unit_test(sizes_that_overflow_are_no_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
