@@ -31,7 +31,7 @@ apt_private() {
         -o APT::Install-Recommends=false -o Debug::NoLocking=true "$@"
 }
 apt_private update
-apt_private --yes --download-only install libopenblas-dev libcmocka-dev libjansson-dev libc6-dev
+apt_private --yes --download-only install libopenblas-dev libcmocka-dev libjansson-dev libc6-dev libgomp1
 for package in "$root"/cache/archives/*.deb; do
     dpkg -x "$package" "$sysroot"
 done

@@ -13,6 +13,8 @@ stages=(release asan tsan variants blis scipy coretype kernels clang abi consume
 
 # Tests whose answer depends on no BLAS, kernel or build option: once, in the release stage, is enough.
 readonly fixed='^(check_|consumers)'
+# The same, but the exports of a library on another BLAS are looked at.
+readonly built_alike='^(check_(arrows|files|headers|types|version|constants)|consumers)'
 
 build() { # PRESET NAME [cmake options]: configures and builds build/NAME
     local preset=$1 name=$2
@@ -62,7 +64,9 @@ stage_tsan() { # our code; the BLAS is not instrumented
     fi
     TSAN_OPTIONS="suppressions=$root/tests/tsan.supp second_deadlock_stack=1 halt_on_error=1" \
         OPENBLAS_NUM_THREADS=1 "${plain[@]}" ctest --test-dir build/tsan --parallel "$jobs" \
-        --output-on-failure --no-tests=error -E "$fixed"
+        --output-on-failure --no-tests=error -E "$fixed|^test_omp\$|^test_dlopen\$"
+    # Left out: libgomp's barriers are not instrumented either, and ThreadSanitizer ends the process when a
+    # library that a suppression names is loaded a second time.
 }
 
 stage_variants() { # one SONAME, three builds of OpenBLAS, one and four threads of its own
@@ -70,7 +74,7 @@ stage_variants() { # one SONAME, three builds of OpenBLAS, one and four threads 
     local variant threads directory failures=0
     for variant in pthread openmp serial; do
         directory=/usr/lib/$(multiarch)/openblas-$variant
-        LD_LIBRARY_PATH=$directory ldd build/release/libmha.so | grep -q "openblas-$variant" || {
+        LD_LIBRARY_PATH=$directory ldd build/release/libmha.so | grep "openblas-$variant" || { # not -q: it would break the pipe
             echo "$variant: libmha.so does not load it"
             failures=$((failures + 1))
             continue
@@ -84,10 +88,10 @@ stage_variants() { # one SONAME, three builds of OpenBLAS, one and four threads 
     [ "$failures" -eq 0 ]
 }
 
-stage_blis() { # another CBLAS, of which nothing is known but cblas_sgemm
-    build release blis -DMHA_BLAS_TARGET=blis -DMHA_BUILD_EXAMPLES=ON
-    ldd build/blis/libmha.so | grep -q libblis
-    tests build/blis -E '^(check_(arrows|files|headers|types|version|constants)|consumers)'
+stage_blis() { # another CBLAS, of which nothing is known but cblas_sgemm (test_blas_confined is about OpenBLAS)
+    build release blis -DMHA_BLAS_TARGET=blis
+    ldd build/blis/libmha.so | grep libblis
+    tests build/blis -E "$built_alike|^test_blas_confined"
 }
 
 stage_scipy() { # a newer OpenBLAS with prefixed names
@@ -97,8 +101,8 @@ stage_scipy() { # a newer OpenBLAS with prefixed names
     local lib
     lib=$("$python" -c 'import scipy_openblas32 as s; print(s.get_lib_dir())')
     build release scipy -DMHA_BLAS_PREFIX=scipy_ "-DOpenBLAS_DIR=$lib/cmake/openblas"
-    LD_LIBRARY_PATH=$lib ldd build/scipy/libmha.so | grep -q libscipy_openblas
-    LD_LIBRARY_PATH=$lib tests build/scipy -E '^(check_(arrows|files|headers|types|version|constants)|consumers)'
+    LD_LIBRARY_PATH=$lib ldd build/scipy/libmha.so | grep libscipy_openblas
+    LD_LIBRARY_PATH=$lib tests build/scipy -E "$built_alike"
 }
 
 stage_coretype() { # OpenBLAS's kernels for other processors, as far as this one can run them
@@ -112,7 +116,7 @@ stage_coretype() { # OpenBLAS's kernels for other processors, as far as this one
     fi
     for core in "${cores[@]}"; do
         echo "--- OPENBLAS_CORETYPE=$core"
-        OPENBLAS_CORETYPE=$core tests build/release -E "$fixed|^example_" || failures=$((failures + 1))
+        OPENBLAS_CORETYPE=$core tests build/release -E "$fixed|^example_|^test_bench\$" || failures=$((failures + 1))
     done
     [ "$failures" -eq 0 ]
 }
@@ -169,9 +173,11 @@ stage_aarch64() { # cross-compiled, under qemu-user
     bash tools/aarch64_sysroot.sh build/aarch64-sysroot
     export MHA_AARCH64_SYSROOT=$root/build/aarch64-sysroot/sysroot
     build release aarch64 -DCMAKE_TOOLCHAIN_FILE="$root/cmake/toolchain-aarch64.cmake"
-    file -L build/aarch64/libmha.so | grep -q aarch64
+    file -L build/aarch64/libmha.so | grep aarch64
     # An emulated CPU: OpenBLAS's kernel for any ARMv8, and its threads off.
-    OPENBLAS_NUM_THREADS=1 tests build/aarch64 -E "$fixed"
+    export OPENBLAS_NUM_THREADS=1
+    # test_fork: qemu-user itself fails (an assertion of its own) when a threaded process's child makes threads.
+    tests build/aarch64 -E "$fixed|^test_fork\$"
 }
 
 run_stages() {
