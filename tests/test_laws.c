@@ -346,29 +346,34 @@ static void
 weights_of_a_row_that_is_not_a_number_are_nan_where_it_sees_and_0_where_not(void **state)
 {
     (void)state;
-    static const float bad[2] = {NAN, INFINITY};
-    for (int kind = 0; kind < 2; ++kind) {
+    enum { ROW = 20, T = 70, S = 300 };
+    /* every score of the row NaN; one score +infinity, in the first, the second and the last tile */
+    static const int64_t infinite[4] = {-1, 3, 130, 249};
+    for (int kind = 0; kind < 4; ++kind) {
         trial p;
-        trial_begin(&p, 1, 70, 300, 1, 1, 4, 4);
-        boolean_mask *m = trial_add_mask(&p, MASK_KEY, 1, 1, 1, 300);
+        trial_begin(&p, 1, T, S, 1, 1, 4, 4);
+        boolean_mask *m = trial_add_mask(&p, MASK_KEY, 1, 1, 1, S);
         draw d = {13};
-        draw_booleans(&d, m->bytes, 300, 0.7);
+        draw_booleans(&d, m->bytes, S, 0.7);
         p.causal = 1;
         p.alignment = MHA_ALIGNMENT_BOTTOM_RIGHT;
         trial_tensors(&p, 1, 1);
         trial_fill(&p, &d, 1.0f);
-        for (int64_t j = 0; j < 300; ++j) {
-            *tensor_feature(&p.key, 0, j, 0) = 1.0f;
+        for (int64_t i = 0; i < T; ++i) {
+            *tensor_feature(&p.query, 0, i, 0) = i != ROW ? 0.0f : kind == 0 ? NAN : 1e30f;
         }
-        *tensor_feature(&p.query, 0, 20, 0) = bad[kind];
+        for (int64_t j = 0; j < S; ++j) {
+            *tensor_feature(&p.key, 0, j, 0) = j == infinite[kind] ? 1e30f : 0.0f;
+        }
+        m->bytes[infinite[kind] < 0 ? 0 : infinite[kind]] = 1;
         SUCCEEDS(trial_forward(&p, 0, err));
-        for (int64_t i = 0; i < 70; ++i) {
-            for (int64_t j = 0; j < 300; ++j) {
+        for (int64_t i = 0; i < T; ++i) {
+            for (int64_t j = 0; j < S; ++j) {
                 float w = *tensor_at(&p.weights, 0, 0, i, j);
                 if (!trial_allowed(&p, 0, 0, i, j)) {
                     assert_true(w == 0);
                 } else {
-                    assert_int_equal(isnan(w) != 0, i == 20);
+                    assert_int_equal(isnan(w) != 0, i == ROW);
                 }
             }
         }
