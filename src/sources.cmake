@@ -13,27 +13,55 @@ set(MHA_CORE_SOURCES
     src/kernels/product.c
     src/attention/planner.c
     src/attention/visibility.c
+    src/attention/alibi.c
     src/attention/pack.c
     src/attention/attend.c
+    src/attention/attend_tile.c
+    src/attention/attend_scores.c
     src/attention/attend_rows.c
+    src/attention/attend_weights.c
+    src/attention/dropout.c
+    src/attention/rotary.c
     src/flow/project.c
     src/flow/flow_forward.c
+    src/reference/reference_mask.c
+    src/reference/reference_tokens.c
+    src/reference/reference_scores.c
+    src/reference/reference_weights.c
+    src/reference/reference_outputs.c
+    src/reference/reference_forward.c
     src/api/error.c
     src/api/version.c
     src/api/constant.c
     src/api/runtime.c
     src/api/selftest.c
     src/api/config.c
+    src/api/config_scores.c
+    src/api/config_extras.c
     src/api/layer.c
     src/api/layer_parameter.c
     src/api/layer_initialize.c
+    src/api/layer_prune.c
     src/api/context.c
     src/api/mask.c
+    src/api/mask_parts.c
+    src/api/mask_boolean.c
+    src/api/mask_ranges.c
+    src/api/mask_segments.c
+    src/api/mask_alibi.c
+    src/api/mask_fits.c
+    src/api/mask_describe.c
     src/api/overlap.c
     src/api/call.c
+    src/api/call_tensors.c
+    src/api/call_options.c
+    src/api/describe.c
     src/api/run.c
     src/api/forward.c
+    src/api/reference.c
     src/api/attention.c
+    src/api/merge.c
+    src/api/preset.c
     src/api/plan.c)
 
 # Compiled twice: the shared library finds the openblas_* functions as weak symbols at run time, the

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Includes point down only: api > flow > attention > kernels > platform; io knows public headers only.
+"""Includes point down only: api > flow, reference > attention > kernels > platform; io knows public
+headers only.
 
 Usage: check_arrows.py SOURCE_DIR
 """
@@ -9,7 +10,7 @@ import re
 import sys
 import tempfile
 
-RANK = {"api": 4, "flow": 3, "attention": 2, "kernels": 1, "platform": 0}
+RANK = {"api": 4, "flow": 3, "reference": 3, "attention": 2, "kernels": 1, "platform": 0}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -3,6 +3,8 @@
 #include "support/guard_page.h"
 #include "support/trial.h"
 
+#include <api/objects.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,7 +215,9 @@ static void call_output_with_bad_arguments_is_refused(void **state)
             "NULL");
     REFUSED(MHA_ERROR_UNKNOWN_ID,
             mha_call_set_output(call, MHA_TENSOR_KEY, f32, x, 3, shape, NULL, err), "1");
-    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_output(call, 6, f32, x, 3, shape, NULL, err), "6");
+    REFUSED(MHA_ERROR_UNKNOWN_ID,
+            mha_call_set_output(call, MHA_TENSOR_BIAS0, f32, x, 4, shape, NULL, err), "6");
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_output(call, 19, f32, x, 3, shape, NULL, err), "19");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_output(call, out, -3, x, 3, shape, NULL, err), "-3");
     REFUSED(MHA_ERROR_SHAPE,
             mha_call_set_output(call, MHA_TENSOR_WEIGHTS, f32, x, 3, shape, NULL, err), "3");
@@ -228,6 +232,181 @@ static void call_output_with_bad_arguments_is_refused(void **state)
         MHA_ERROR_OVERLAP,
         mha_call_set_output(call, out, f32, x, 3, (int64_t[]){2, 3, 4}, (int64_t[]){12, 3, 1}, err),
         "");
+    mha_call_destroy(call);
+}
+
+/* Every tensor by its own rank and side: another rank or the other setter is refused. */
+static void call_tensors_have_their_ranks_and_sides(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t id, least, most, output;
+    } known[] = {{MHA_TENSOR_QUERY, 3, 4, 0},         {MHA_TENSOR_KEY, 3, 4, 0},
+                 {MHA_TENSOR_VALUE, 3, 4, 0},         {MHA_TENSOR_OUTPUT, 3, 4, 1},
+                 {MHA_TENSOR_WEIGHTS, 4, 4, 1},       {MHA_TENSOR_LSE, 3, 3, 1},
+                 {MHA_TENSOR_BIAS0, 4, 4, 0},         {MHA_TENSOR_BIAS1, 4, 4, 0},
+                 {MHA_TENSOR_BIAS2, 4, 4, 0},         {MHA_TENSOR_BIAS3, 4, 4, 0},
+                 {MHA_TENSOR_WEIGHTS_MEAN, 3, 3, 1},  {MHA_TENSOR_WEIGHTS_DROPPED, 4, 4, 1},
+                 {MHA_TENSOR_SCORES_SCALED, 4, 4, 1}, {MHA_TENSOR_SCORES_CAPPED, 4, 4, 1},
+                 {MHA_TENSOR_SCORES_BIASED, 4, 4, 1}, {MHA_TENSOR_ENTROPY, 3, 3, 1},
+                 {MHA_TENSOR_MAXIMUM, 3, 3, 1},       {MHA_TENSOR_KEY_MASS, 3, 3, 1},
+                 {MHA_TENSOR_KEY_MASS_TOTAL, 2, 2, 1}};
+    mha_call *call = fresh();
+    float x[64] = {0};
+    const int64_t shape[5] = {2, 2, 2, 2, 2};
+    for (size_t n = 0; n < sizeof known / sizeof *known; ++n) {
+        const int32_t id = known[n].id;
+        for (int32_t rank = 1; rank <= 5; ++rank) {
+            if (rank >= known[n].least && rank <= known[n].most) {
+                SUCCEEDS(
+                    known[n].output
+                        ? mha_call_set_output(call, id, MHA_FLOAT32, x, rank, shape, NULL, err)
+                        : mha_call_set_input(call, id, MHA_FLOAT32, x, rank, shape, NULL, err));
+                assert_int_equal(call->tensor[id].rank, rank);
+            } else {
+                REFUSED(MHA_ERROR_SHAPE,
+                        known[n].output
+                            ? mha_call_set_output(call, id, MHA_FLOAT32, x, rank, shape, NULL, err)
+                            : mha_call_set_input(call, id, MHA_FLOAT32, x, rank, shape, NULL, err),
+                        "MHA_TENSOR_");
+            }
+        }
+        REFUSED(
+            MHA_ERROR_UNKNOWN_ID,
+            known[n].output
+                ? mha_call_set_input(call, id, MHA_FLOAT32, x, known[n].most, shape, NULL, err)
+                : mha_call_set_output(call, id, MHA_FLOAT32, x, known[n].most, shape, NULL, err),
+            "tensor");
+    }
+    mha_call_destroy(call);
+}
+
+/* ---- options ---- */
+
+static void call_dropout_takes_0_to_1_and_a_mask(void **state)
+{
+    (void)state;
+    mha_call *call = fresh();
+    uint8_t keep[4] = {1, 0, 1, 0};
+    SUCCEEDS(mha_call_set_dropout(call, 1.0, UINT64_C(0xffffffffffffffff), err));
+    SUCCEEDS(mha_call_set_dropout(call, 0.25, 7, err));
+    SUCCEEDS(mha_call_set_dropout_mask(call, keep, 1, 1, 2, 2, err));
+    REFUSED(MHA_ERROR_VALUE, mha_call_set_dropout(call, -0.125, 1, err), "-0.125");
+    REFUSED(MHA_ERROR_VALUE, mha_call_set_dropout(call, 1.5, 1, err), "1.5");
+    REFUSED(MHA_ERROR_VALUE, mha_call_set_dropout(call, (double)NAN, 1, err), "nan");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_dropout(NULL, 0.5, 1, err), "NULL");
+    REFUSED(MHA_ERROR_SHAPE, mha_call_set_dropout_mask(call, keep, 1, 1, -2, 2, err), "-2");
+    REFUSED(MHA_ERROR_TOO_LARGE, mha_call_set_dropout_mask(call, keep, INT64_MAX, 2, 1, 1, err),
+            "9223372036854775807");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_dropout_mask(NULL, keep, 1, 1, 1, 1, err),
+            "NULL");
+    assert_true(call->dropout == 0.25 && call->seed == 7);
+    assert_ptr_equal(call->keep, keep);
+    assert_memory_equal(call->keep_shape, ((int64_t[]){1, 1, 2, 2}), sizeof call->keep_shape);
+    SUCCEEDS(mha_call_set_dropout_mask(call, NULL, 0, 0, 0, 0, err));
+    assert_null(call->keep);
+    mha_call_destroy(call);
+}
+
+static void call_positions_come_in_pairs(void **state)
+{
+    (void)state;
+    mha_call *call = fresh();
+    const int64_t ids[8] = {0};
+    SUCCEEDS(mha_call_set_positions(call, 2, 3, ids, 4, ids + 1, err));
+    REFUSED(MHA_ERROR_SHAPE, mha_call_set_positions(call, 0, 3, ids, 4, ids, err), "0");
+    REFUSED(MHA_ERROR_SHAPE, mha_call_set_positions(call, 1, -3, ids, 4, ids, err), "-3");
+    REFUSED(MHA_ERROR_SHAPE, mha_call_set_positions(call, 1, 3, ids, -4, ids, err), "-4");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_positions(call, 1, 3, NULL, 4, ids, err),
+            "query");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_positions(call, 1, 3, ids, 4, NULL, err), "key");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_positions(NULL, 1, 3, ids, 4, ids, err), "NULL");
+    REFUSED(MHA_ERROR_TOO_LARGE, mha_call_set_positions(call, 2, INT64_MAX, ids, 4, ids, err), "2");
+    assert_ptr_equal(call->query_ids, ids);
+    assert_ptr_equal(call->key_ids, ids + 1);
+    assert_true(call->ids_batch == 2 && call->ids_T == 3 && call->ids_S == 4);
+    SUCCEEDS(mha_call_set_positions(call, 0, 0, NULL, 0, NULL, err));
+    assert_null(call->query_ids);
+    assert_null(call->key_ids);
+    mha_call_destroy(call);
+}
+
+static void on_scores(void *user,
+                      int64_t b,
+                      int64_t h,
+                      int64_t i0,
+                      int64_t ni,
+                      int64_t j0,
+                      int64_t nj,
+                      float *scores,
+                      int64_t ld)
+{
+    (void)user, (void)b, (void)h, (void)i0, (void)ni, (void)j0, (void)nj, (void)scores, (void)ld;
+}
+
+static void on_weights(void *user,
+                       int64_t b,
+                       int64_t h,
+                       int64_t i0,
+                       int64_t ni,
+                       int64_t j0,
+                       int64_t nj,
+                       const float *weights,
+                       int64_t ld)
+{
+    (void)user, (void)b, (void)h, (void)i0, (void)ni, (void)j0, (void)nj, (void)weights, (void)ld;
+}
+
+static void call_callbacks_are_kept_with_their_flags_and_removed_by_null(void **state)
+{
+    (void)state;
+    mha_call *call = fresh();
+    int user = 0;
+    SUCCEEDS(mha_call_set_score_callback(call, on_scores, &user, MHA_CALLBACK_CONCURRENT, err));
+    SUCCEEDS(mha_call_set_weights_callback(call, on_weights, &user, 0, err));
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_score_callback(call, NULL, NULL, 2, err), "2");
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_call_set_weights_callback(call, NULL, NULL, -1, err), "-1");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_score_callback(NULL, on_scores, NULL, 0, err),
+            "NULL");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_weights_callback(NULL, on_weights, NULL, 0, err),
+            "NULL");
+    assert_true(call->score_callback == on_scores && call->weights_callback == on_weights);
+    assert_ptr_equal(call->score_user, &user);
+    assert_ptr_equal(call->weights_user, &user);
+    assert_int_equal(call->score_flags, MHA_CALLBACK_CONCURRENT);
+    assert_int_equal(call->weights_flags, 0);
+    SUCCEEDS(mha_call_set_score_callback(call, NULL, &user, 1, err));
+    SUCCEEDS(mha_call_set_weights_callback(call, NULL, &user, 1, err));
+    assert_true(!call->score_callback && !call->weights_callback);
+    assert_int_equal(call->score_flags, 0);
+    mha_call_destroy(call);
+}
+
+static void call_top_keys_are_kept_and_removed_by_0(void **state)
+{
+    (void)state;
+    mha_call *call = fresh();
+    int64_t keys[12];
+    float weights[12];
+    SUCCEEDS(mha_call_set_top_keys(call, 1, 2, 3, 2, keys, weights, err));
+    REFUSED(MHA_ERROR_SHAPE, mha_call_set_top_keys(call, 1, 2, 3, -2, keys, weights, err), "-2");
+    REFUSED(MHA_ERROR_SHAPE, mha_call_set_top_keys(call, 1, -2, 3, 2, keys, weights, err), "-2");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_top_keys(call, 1, 2, 3, 2, NULL, weights, err),
+            "NULL");
+    REFUSED(MHA_ERROR_NULL_ARGUMENT, mha_call_set_top_keys(NULL, 1, 2, 3, 2, keys, weights, err),
+            "NULL");
+    REFUSED(MHA_ERROR_TOO_LARGE,
+            mha_call_set_top_keys(call, INT64_MAX / 8, 1, 1, 2, keys, NULL, err), "2");
+    assert_ptr_equal(call->top_keys, keys);
+    assert_ptr_equal(call->top_weights, weights);
+    assert_int_equal(call->top, 2);
+    assert_memory_equal(call->top_shape, ((int64_t[]){1, 2, 3}), sizeof call->top_shape);
+    SUCCEEDS(mha_call_set_top_keys(call, 0, 2, 3, 2, NULL, NULL, err)); /* an empty call */
+    SUCCEEDS(mha_call_set_top_keys(call, 1, 2, 3, 1, keys, NULL, err)); /* no weights wanted */
+    assert_null(call->top_weights);
+    SUCCEEDS(mha_call_set_top_keys(call, 1, 2, 3, 0, keys, weights, err));
+    assert_int_equal(call->top, 0);
+    assert_null(call->top_keys);
     mha_call_destroy(call);
 }
 
@@ -295,6 +474,11 @@ int main(void)
         cmocka_unit_test(call_last_axis_of_size_1_may_have_any_stride),
         cmocka_unit_test(call_input_with_bad_arguments_is_refused),
         cmocka_unit_test(call_output_with_bad_arguments_is_refused),
+        cmocka_unit_test(call_tensors_have_their_ranks_and_sides),
+        cmocka_unit_test(call_dropout_takes_0_to_1_and_a_mask),
+        cmocka_unit_test(call_positions_come_in_pairs),
+        cmocka_unit_test(call_callbacks_are_kept_with_their_flags_and_removed_by_null),
+        cmocka_unit_test(call_top_keys_are_kept_and_removed_by_0),
         cmocka_unit_test(call_create_of_null_is_refused_and_destroy_of_null_does_nothing),
         cmocka_unit_test(call_refused_setter_leaves_the_call_as_before),
         cmocka_unit_test(call_without_memory_stays_as_it_was),

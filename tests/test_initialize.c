@@ -137,6 +137,53 @@ static void initialize_sets_biases_to_zero_and_overwrites_what_was_set(void **st
     mha_layer_destroy(layer);
 }
 
+/* bias_k and bias_v [n]: normal with deviation 1/sqrt(n), by Box and Muller from words 0, 1 and 2, 3. */
+static void initialize_sets_sinks_to_0_gates_to_1_and_extra_keys_as_xavier_normal(void **state)
+{
+    (void)state;
+    enum { SIZE = 96 * 16 };
+    const uint64_t seed = UINT64_C(0x0123456789abcdef);
+    mha_config *cfg = NULL;
+    mha_layer *layer = NULL;
+    SUCCEEDS(mha_config_create(96, 96, &cfg, err));
+    SUCCEEDS(mha_config_set_head_size(cfg, 16, err));
+    SUCCEEDS(mha_config_set_sinks(cfg, 1, err));
+    SUCCEEDS(mha_config_set_gates(cfg, 1, err));
+    SUCCEEDS(mha_config_set_extra_keys(cfg, 1, 1, err));
+    SUCCEEDS(mha_layer_create(cfg, &layer, err));
+    SUCCEEDS(mha_layer_initialize(layer, seed, err));
+    float *sinks = read_parameter(layer, MHA_PARAM_SINKS);
+    float *gates = read_parameter(layer, MHA_PARAM_GATES);
+    assert_true(all_are(sinks, 96, 0.0f));
+    assert_true(all_are(gates, 96, 1.0f));
+    for (int32_t id = MHA_PARAM_BIAS_K; id <= MHA_PARAM_BIAS_V; ++id) {
+        float *x = read_parameter(layer, id);
+        const double deviation = sqrt(2.0 / (SIZE + SIZE));
+        double sum = 0, squares = 0, fourth = 0;
+        assert_int_equal(mha_layer_parameter_count(layer, id), SIZE);
+        for (uint32_t i = 0; i < SIZE; ++i) {
+            const uint32_t pair = i - i % 2;
+            const double u = ((double)philox(seed, pair, (uint32_t)id) + 1) * 0x1p-32;
+            const double angle = 2 * acos(-1.0) * (double)philox(seed, pair + 1, (uint32_t)id) * 0x1p-32;
+            const double expected = sqrt(-2 * log(u)) * (i % 2 ? sin(angle) : cos(angle)) * deviation;
+            assert_close(x[i], expected, 0x1p-23 * fabs(expected) + 1e-15);
+            const double z = (double)x[i] / deviation;
+            sum += z;
+            squares += z * z;
+            fourth += z * z * z * z;
+        }
+        /* moments of a normal number: 0, 1, 3, with deviations 1, sqrt 2, sqrt 96 over sqrt n */
+        assert_close(sum / SIZE, 0, 5 / sqrt((double)SIZE));
+        assert_close(squares / SIZE, 1, 5 * sqrt(2.0 / SIZE));
+        assert_close(fourth / SIZE, 3, 5 * sqrt(96.0 / SIZE));
+        free(x);
+    }
+    free(sinks);
+    free(gates);
+    mha_layer_destroy(layer);
+    mha_config_destroy(cfg);
+}
+
 static void initialize_same_seed_same_bits_other_seed_other_bits(void **state)
 {
     (void)state;
@@ -196,6 +243,7 @@ int main(void)
         cmocka_unit_test(initialize_uses_glorot_over_the_packed_shape_where_widths_are_equal),
         cmocka_unit_test(initialize_uses_each_shape_of_its_own_where_widths_differ),
         cmocka_unit_test(initialize_sets_biases_to_zero_and_overwrites_what_was_set),
+        cmocka_unit_test(initialize_sets_sinks_to_0_gates_to_1_and_extra_keys_as_xavier_normal),
         cmocka_unit_test(initialize_same_seed_same_bits_other_seed_other_bits),
         cmocka_unit_test(initialize_of_null_is_refused),
         cmocka_unit_test(initialize_without_memory_leaves_the_layer_as_before),

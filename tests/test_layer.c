@@ -2,6 +2,7 @@
 #include "support/brutal.h"
 #include "support/trial.h"
 
+#include <api/objects.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,26 @@ static mha_layer *square_layer(int64_t kv_heads)
     mha_layer *layer = NULL;
     assert_int_equal(mha_config_create(6, 2, &cfg, NULL), MHA_OK);
     assert_int_equal(mha_config_set_kv_heads(cfg, kv_heads, NULL), MHA_OK);
+    assert_int_equal(mha_layer_create(cfg, &layer, NULL), MHA_OK);
+    mha_config_destroy(cfg);
+    return layer;
+}
+
+/* Every option that a layer may carry: H = 4, G = 2, D = 4, Dv = 3, E = 6. */
+static mha_layer *rich_layer(void)
+{
+    mha_config *cfg = NULL;
+    mha_layer *layer = NULL;
+    const float numbers[4] = {1, 2, 3, 4};
+    assert_int_equal(mha_config_create(6, 4, &cfg, NULL), MHA_OK);
+    assert_int_equal(mha_config_set_kv_heads(cfg, 2, NULL), MHA_OK);
+    assert_int_equal(mha_config_set_head_size(cfg, 4, NULL), MHA_OK);
+    assert_int_equal(mha_config_set_value_head_size(cfg, 3, NULL), MHA_OK);
+    assert_int_equal(mha_config_set_head_scales(cfg, 4, numbers, NULL), MHA_OK);
+    assert_int_equal(mha_config_set_head_softcaps(cfg, 4, numbers, NULL), MHA_OK);
+    assert_int_equal(mha_config_set_sinks(cfg, 1, NULL), MHA_OK);
+    assert_int_equal(mha_config_set_gates(cfg, 1, NULL), MHA_OK);
+    assert_int_equal(mha_config_set_extra_keys(cfg, 1, 1, NULL), MHA_OK);
     assert_int_equal(mha_layer_create(cfg, &layer, NULL), MHA_OK);
     mha_config_destroy(cfg);
     return layer;
@@ -192,6 +213,74 @@ static void layer_without_projections_or_biases_has_no_such_parameters(void **st
     mha_config_destroy(cfg);
 }
 
+static void layer_vectors_have_rank_1_and_return_their_bits(void **state)
+{
+    (void)state;
+    static const int64_t count[4] = {4, 4, 2 * 4, 2 * 3};
+    static const char *const name[4] = {"SINKS", "GATES", "BIAS_K", "BIAS_V"};
+    mha_layer *layer = rich_layer();
+    for (int32_t v = 0; v < 4; ++v) {
+        const int32_t id = MHA_PARAM_SINKS + v;
+        int64_t shape[2] = {-1, -1};
+        float set[8] = {-0.0f, NAN, 3, 4, 5, 6, 1e-40f, 8}, got[8] = {0};
+        assert_int_equal(mha_layer_parameter_count(layer, id), count[v]);
+        assert_int_equal(mha_layer_parameter_shape(layer, id, NULL, 0), 1);
+        assert_int_equal(mha_layer_parameter_shape(layer, id, shape, 2), 1);
+        assert_int_equal(shape[0], count[v]);
+        assert_int_equal(shape[1], -1);
+        REFUSED(MHA_ERROR_NOT_SET,
+                mha_layer_get_parameter(layer, id, MHA_FLOAT32, got, count[v], err), name[v]);
+        REFUSED(MHA_ERROR_SHAPE,
+                mha_layer_set_parameter(layer, id, MHA_FLOAT32, set, count[v] + 1, err), name[v]);
+        SUCCEEDS(mha_layer_set_parameter(layer, id, MHA_FLOAT32, set, count[v], err));
+        SUCCEEDS(mha_layer_get_parameter(layer, id, MHA_FLOAT32, got, count[v], err));
+        assert_same_bits(got, set, count[v]);
+        assert_true(same_bits(got + count[v], (const float[8]){0}, 8 - count[v]));
+    }
+    mha_layer_destroy(layer);
+
+    /* a zero key alone has no parameter; neither has a layer without any of it */
+    mha_config *cfg = NULL;
+    SUCCEEDS(mha_config_create(6, 2, &cfg, err));
+    SUCCEEDS(mha_config_set_extra_keys(cfg, 0, 1, err));
+    SUCCEEDS(mha_layer_create(cfg, &layer, err));
+    for (int32_t id = MHA_PARAM_SINKS; id <= MHA_PARAM_BIAS_V; ++id) {
+        assert_int_equal(mha_layer_parameter_count(layer, id), 0);
+        assert_int_equal(mha_layer_parameter_shape(layer, id, NULL, 0), 0);
+    }
+    mha_layer_destroy(layer);
+    mha_config_destroy(cfg);
+}
+
+static void layer_copies_the_numbers_per_head_and_counts_all_it_holds(void **state)
+{
+    (void)state;
+    mha_config *cfg = NULL;
+    mha_layer *layer = NULL, *plain = NULL;
+    const float numbers[2] = {1.5f, -2.5f}, caps[2] = {10, 20};
+    SUCCEEDS(mha_config_create(8, 2, &cfg, err));
+    SUCCEEDS(mha_layer_create(cfg, &plain, err));
+    SUCCEEDS(mha_config_set_head_scales(cfg, 2, numbers, err));
+    SUCCEEDS(mha_config_set_head_softcaps(cfg, 2, caps, err));
+    SUCCEEDS(mha_config_set_rotary(cfg, MHA_ROTARY_NEIGHBOURS, 2, 77.0, err));
+    SUCCEEDS(mha_config_set_sinks(cfg, 1, err));
+    SUCCEEDS(mha_config_set_gates(cfg, 1, err));
+    SUCCEEDS(mha_config_set_extra_keys(cfg, 1, 1, err));
+    SUCCEEDS(mha_layer_create(cfg, &layer, err));
+    mha_config_destroy(cfg);
+    assert_true(layer->head_scales[0] == 1.5f && layer->head_scales[1] == -2.5f);
+    assert_true(layer->head_softcaps[0] == 10.0f && layer->head_softcaps[1] == 20.0f);
+    assert_int_equal(layer->rotary.pairing, MHA_ROTARY_NEIGHBOURS);
+    assert_int_equal(layer->rotary.size, 2);
+    assert_true(layer->rotary.base == 77.0);
+    assert_true(layer->zero_key);
+    assert_null(plain->head_scales);
+    /* scales, softcaps, sinks and gates of 2 heads, a key and a value of 8 features */
+    assert_int_equal(mha_layer_bytes(layer) - mha_layer_bytes(plain), (4 * 2 + 8 + 8) * 4);
+    mha_layer_destroy(layer);
+    mha_layer_destroy(plain);
+}
+
 static void layer_keeps_its_copy_of_the_config(void **state)
 {
     (void)state;
@@ -333,6 +422,21 @@ static void layer_create_refuses_a_width_that_contradicts_a_projection_that_is_o
     }
 }
 
+static void layer_create_refuses_a_rotary_size_above_the_head_size(void **state)
+{
+    (void)state;
+    mha_config *cfg = NULL;
+    mha_layer *layer = (mha_layer *)&layer;
+    SUCCEEDS(mha_config_create(12, 3, &cfg, err)); /* D = 4 */
+    SUCCEEDS(mha_config_set_rotary(cfg, MHA_ROTARY_HALVES, 6, 0, err));
+    REFUSED(MHA_ERROR_SHAPE, mha_layer_create(cfg, &layer, err), "6", "D = 4");
+    assert_null(layer);
+    SUCCEEDS(mha_config_set_rotary(cfg, MHA_ROTARY_HALVES, 4, 0, err));
+    SUCCEEDS(mha_layer_create(cfg, &layer, err));
+    mha_layer_destroy(layer);
+    mha_config_destroy(cfg);
+}
+
 static void layer_create_refuses_sizes_beyond_the_blas(void **state)
 {
     (void)state;
@@ -362,8 +466,11 @@ static void layer_parameters_with_bad_arguments_are_refused_and_unchanged(void *
             "40");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, MHA_PARAM_Q_WEIGHT, 1, y, 40, err),
             "1");
-    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, 10, MHA_FLOAT32, y, 40, err),
-            "10");
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, 14, MHA_FLOAT32, y, 40, err), "14",
+            "13");
+    REFUSED(MHA_ERROR_UNKNOWN_ID,
+            mha_layer_set_parameter(layer, MHA_PARAM_SINKS, MHA_FLOAT32, y, 2, err),
+            "MHA_PARAM_SINKS");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_layer_set_parameter(layer, -1, MHA_FLOAT32, y, 40, err),
             "-1");
     REFUSED(MHA_ERROR_NULL_ARGUMENT,
@@ -388,10 +495,10 @@ static void layer_parameters_with_bad_arguments_are_refused_and_unchanged(void *
             mha_layer_get_parameter(layer, MHA_PARAM_Q_BIAS, MHA_FLOAT32, y, 8, err), "");
     assert_true(y[0] == 100.0f);
     assert_int_equal(mha_layer_parameter_count(NULL, 0), MHA_ERROR_NULL_ARGUMENT);
-    assert_int_equal(mha_layer_parameter_count(layer, 10), MHA_ERROR_UNKNOWN_ID);
+    assert_int_equal(mha_layer_parameter_count(layer, 14), MHA_ERROR_UNKNOWN_ID);
     assert_int_equal(mha_layer_parameter_count(layer, -1), MHA_ERROR_UNKNOWN_ID);
     assert_int_equal(mha_layer_parameter_shape(NULL, 0, NULL, 0), MHA_ERROR_NULL_ARGUMENT);
-    assert_int_equal(mha_layer_parameter_shape(layer, 10, NULL, 0), MHA_ERROR_UNKNOWN_ID);
+    assert_int_equal(mha_layer_parameter_shape(layer, 14, NULL, 0), MHA_ERROR_UNKNOWN_ID);
     free(x);
     free(y);
     mha_layer_destroy(layer);
@@ -419,6 +526,32 @@ static void layer_forward_with_a_parameter_missing_names_it_and_writes_nothing(v
         REFUSED(MHA_ERROR_NOT_SET, mha_layer_forward(ctx, layer, 1, 3, 3, x, x, x, NULL, out, err),
                 name[missing]);
         assert_true(all_are(out, 18, -7.0f));
+        mha_layer_destroy(layer);
+    }
+    mha_context_destroy(ctx);
+}
+
+static void layer_forward_with_a_vector_missing_names_it(void **state)
+{
+    (void)state;
+    static const char *const name[4] = {"PARAM_SINKS", "PARAM_GATES", "PARAM_BIAS_K",
+                                        "PARAM_BIAS_V"};
+    mha_context *ctx = NULL;
+    SUCCEEDS(mha_context_create(&ctx, err));
+    for (int32_t missing = 0; missing < 4; ++missing) {
+        mha_layer *layer = rich_layer();
+        float x[96] = {0}, out[6] = {-7, -7, -7, -7, -7, -7};
+        for (int32_t id = 0; id < 14; ++id) {
+            const bool packed = id == MHA_PARAM_IN_PROJ_WEIGHT || id == MHA_PARAM_IN_PROJ_BIAS;
+            if (!packed && id != MHA_PARAM_SINKS + missing) {
+                int64_t count = mha_layer_parameter_count(layer, id);
+                assert_in_range(count, 1, 96);
+                SUCCEEDS(mha_layer_set_parameter(layer, id, MHA_FLOAT32, x, count, err));
+            }
+        }
+        REFUSED(MHA_ERROR_NOT_SET, mha_layer_forward(ctx, layer, 1, 1, 1, x, x, x, NULL, out, err),
+                name[missing]);
+        assert_true(all_are(out, 6, -7.0f));
         mha_layer_destroy(layer);
     }
     mha_context_destroy(ctx);
@@ -466,6 +599,27 @@ static void layer_forward_with_bad_arguments_is_refused_and_writes_nothing(void 
 }
 
 /* ---- brutal ---- */
+
+static void layer_with_every_option_and_no_memory_stores_null(void **state)
+{
+    (void)state;
+    mha_config *cfg = NULL;
+    const float numbers[2] = {1, 2};
+    SUCCEEDS(mha_config_create(8, 2, &cfg, err));
+    SUCCEEDS(mha_config_set_head_scales(cfg, 2, numbers, err));
+    SUCCEEDS(mha_config_set_head_softcaps(cfg, 2, numbers, err));
+    SUCCEEDS(mha_config_set_sinks(cfg, 1, err));
+    SUCCEEDS(mha_config_set_gates(cfg, 1, err));
+    SUCCEEDS(mha_config_set_extra_keys(cfg, 1, 0, err));
+    mha_layer *layer = (mha_layer *)&layer;
+    BRUTAL(mha_layer_create(cfg, &layer, NULL), {
+        assert_null(layer);
+        layer = (mha_layer *)&layer;
+    });
+    assert_int_equal(brutal_failures, 1 + 8 + 4 + 2); /* the layer, projections, vectors, numbers */
+    mha_layer_destroy(layer);
+    mha_config_destroy(cfg);
+}
 
 static void layer_create_and_set_without_memory_leave_everything_as_before(void **state)
 {
@@ -526,6 +680,8 @@ int main(void)
         cmocka_unit_test(layer_large_parameters_come_back_bit_for_bit),
         cmocka_unit_test(layer_packed_parameters_are_rows_q_then_k_then_v),
         cmocka_unit_test(layer_without_projections_or_biases_has_no_such_parameters),
+        cmocka_unit_test(layer_vectors_have_rank_1_and_return_their_bits),
+        cmocka_unit_test(layer_copies_the_numbers_per_head_and_counts_all_it_holds),
         cmocka_unit_test(layer_keeps_its_copy_of_the_config),
         cmocka_unit_test(layer_bytes_cover_the_parameters),
         cmocka_unit_test(layer_forward_equals_forward_over_a_call),
@@ -533,10 +689,13 @@ int main(void)
         cmocka_unit_test(layer_set_parameter_again_changes_the_result),
         cmocka_unit_test(layer_create_refuses_what_does_not_belong_together),
         cmocka_unit_test(layer_create_refuses_a_width_that_contradicts_a_projection_that_is_off),
+        cmocka_unit_test(layer_create_refuses_a_rotary_size_above_the_head_size),
         cmocka_unit_test(layer_create_refuses_sizes_beyond_the_blas),
         cmocka_unit_test(layer_parameters_with_bad_arguments_are_refused_and_unchanged),
         cmocka_unit_test(layer_forward_with_a_parameter_missing_names_it_and_writes_nothing),
+        cmocka_unit_test(layer_forward_with_a_vector_missing_names_it),
         cmocka_unit_test(layer_forward_with_bad_arguments_is_refused_and_writes_nothing),
+        cmocka_unit_test(layer_with_every_option_and_no_memory_stores_null),
         cmocka_unit_test(layer_create_and_set_without_memory_leave_everything_as_before),
         cmocka_unit_test(layer_forward_without_memory_leaves_the_context_usable),
     };

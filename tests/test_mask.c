@@ -310,7 +310,7 @@ static void mask_setters_refuse_values_outside_their_range_and_change_nothing(vo
     REFUSED(MHA_ERROR_SHAPE, mha_mask_add_key_mask(mask, 1, -5, bytes, NULL, 0, err), "-5");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_add_key_mask(mask, 1, 5, bytes, (int64_t[]){5, -1}, 0, err),
             "-1");
-    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_mask_add_key_mask(mask, 1, 5, bytes, NULL, 2, err), "2");
+    REFUSED(MHA_ERROR_UNKNOWN_ID, mha_mask_add_key_mask(mask, 1, 5, bytes, NULL, 4, err), "4");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_add_query_key_mask(mask, 0, 5, bytes, NULL, 0, err), "0");
     REFUSED(MHA_ERROR_SHAPE, mha_mask_add_full_mask(mask, 1, 0, 1, 5, bytes, NULL, 0, err), "0");
     REFUSED(MHA_ERROR_TOO_LARGE,

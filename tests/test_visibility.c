@@ -121,7 +121,7 @@ static void check_tile(int64_t b, int64_t h, int64_t i0, int64_t rows, int64_t j
     struct mha__span spans[MOST];
     uint64_t bits[MOST * MOST_WORDS];
     memset(bits, 0xA5, sizeof bits);
-    mha__visibility_of_batch_row(&w.rules, b, w.T, w.S, &row);
+    mha__visibility_of_batch_row(&w.rules, b, 0, w.T, w.S, &row);
     for (int64_t r = 0; r < rows; ++r) {
         spans[r] = mha__visibility_span(&row, i0 + r);
     }
@@ -168,7 +168,7 @@ spans_of_random_rules_hold_every_visible_key_and_are_no_wider_than_the_rules(voi
         draw_world(&w, &d);
         for (int64_t b = 0; b < B; ++b) {
             struct mha__row_rules row;
-            mha__visibility_of_batch_row(&w.rules, b, w.T, w.S, &row);
+            mha__visibility_of_batch_row(&w.rules, b, 0, w.T, w.S, &row);
             for (int64_t i = 0; i < w.T; ++i) {
                 struct mha__span s = mha__visibility_span(&row, i);
                 assert_true(s.lo <= s.hi);
@@ -203,10 +203,10 @@ static void pairs_are_the_cells_that_rules_by_position_leave(void **state)
                 }
             }
         }
-        assert_int_equal(mha__visibility_pairs(&w.rules, B, w.T, w.S), pairs);
+        assert_int_equal(mha__visibility_pairs(&w.rules, B, 3, w.T, w.S), 3 * pairs);
     }
-    assert_int_equal(mha__visibility_pairs(NULL, 4, 5, 6), 120);
-    assert_int_equal(mha__visibility_pairs(NULL, 4, 5, 0), 0);
+    assert_int_equal(mha__visibility_pairs(NULL, 4, 2, 5, 6), 240);
+    assert_int_equal(mha__visibility_pairs(NULL, 4, 2, 5, 0), 0);
 }
 
 static void no_rules_show_everything(void **state)
@@ -214,7 +214,7 @@ static void no_rules_show_everything(void **state)
     (void)state;
     struct mha__row_rules row;
     uint64_t bits[2];
-    mha__visibility_of_batch_row(NULL, 0, 5, 100, &row);
+    mha__visibility_of_batch_row(NULL, 0, 0, 5, 100, &row);
     struct mha__span spans[1] = {mha__visibility_span(&row, 4)};
     assert_int_equal(spans[0].lo, 0);
     assert_int_equal(spans[0].hi, 100);

@@ -18,7 +18,8 @@ MHA_BEGIN_DECLS
 typedef struct mha_context mha_context;
 
 /* How the products inside attention are computed. */
-#define MHA_ENGINE_BLAS 0 /* through cblas_sgemm, per head and tile */
+#define MHA_ENGINE_BLAS  0 /* through cblas_sgemm, per head and tile */
+#define MHA_ENGINE_FUSED 1 /* by kernels of our own, whatever the BLAS; projections still use it */
 
 /**
  * The host's own threads in place of ours: must call task(arg, i) once for each i in 0 .. n-1, in
@@ -53,7 +54,7 @@ MHA_API int32_t mha_context_set_executor(
     mha_context *ctx, mha_parallel_for parallel_for, void *user, int32_t threads, mha_error *err);
 
 /**
- * The engine; the default is MHA_ENGINE_BLAS.
+ * The engine. Default: MHA_ENGINE in the environment ("blas" or "fused"), else MHA_ENGINE_BLAS.
  * @retval MHA_ERROR_UNKNOWN_ID
  */
 MHA_API int32_t mha_context_set_engine(mha_context *ctx, int32_t engine, mha_error *err);

@@ -17,10 +17,10 @@ MHA_BEGIN_DECLS
  *
  * Asking for the weights or the log-sum-exp never changes the output beyond rounding. Weights sum
  * to 1 within 1e-6 sqrt(S); in a row without an allowed key they are 0 and its lse is -infinity.
- * Aliasing  inputs may share memory with each other; an output may share an element with no input
- * and no other output (interleaved tensors that share none are fine). Memory, threads, numerics,
- * edges: as mha_layer_forward. Weights take the T x S memory they are written to and O(T) beside;
- * nothing else does.
+ * Aliasing  inputs may share memory with each other; an output may share an element with no input and
+ *           no other output (interleaved tensors that share none are fine).
+ * Memory, threads, numerics, edges: as mha_layer_forward. Weights take the T x S memory they are written
+ * to and O(T) beside; nothing else does.
  *
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT  the context, the layer or the call is NULL

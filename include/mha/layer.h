@@ -17,23 +17,28 @@ MHA_BEGIN_DECLS
 typedef struct mha_layer mha_layer;
 
 /* Parameters. Weights are [out, in], as torch stores them. */
-#define MHA_PARAM_Q_WEIGHT       0 /* [H*D, Eq] */
-#define MHA_PARAM_Q_BIAS         1 /* [H*D] */
-#define MHA_PARAM_K_WEIGHT       2 /* [G*D, Ek] */
-#define MHA_PARAM_K_BIAS         3 /* [G*D] */
-#define MHA_PARAM_V_WEIGHT       4 /* [G*Dv, Ev] */
-#define MHA_PARAM_V_BIAS         5 /* [G*Dv] */
-#define MHA_PARAM_OUT_WEIGHT     6 /* [Eo, H*Dv] */
-#define MHA_PARAM_OUT_BIAS       7 /* [Eo] */
-#define MHA_PARAM_IN_PROJ_WEIGHT 8 /* [H*D + G*D + G*Dv, E]: rows q, k, v; where Eq = Ek = Ev */
-#define MHA_PARAM_IN_PROJ_BIAS   9 /* [H*D + G*D + G*Dv] */
+#define MHA_PARAM_Q_WEIGHT       0  /* [H*D, Eq] */
+#define MHA_PARAM_Q_BIAS         1  /* [H*D] */
+#define MHA_PARAM_K_WEIGHT       2  /* [G*D, Ek] */
+#define MHA_PARAM_K_BIAS         3  /* [G*D] */
+#define MHA_PARAM_V_WEIGHT       4  /* [G*Dv, Ev] */
+#define MHA_PARAM_V_BIAS         5  /* [G*Dv] */
+#define MHA_PARAM_OUT_WEIGHT     6  /* [Eo, H*Dv] */
+#define MHA_PARAM_OUT_BIAS       7  /* [Eo] */
+#define MHA_PARAM_IN_PROJ_WEIGHT 8  /* [H*D + G*D + G*Dv, E]: rows q, k, v; where Eq = Ek = Ev */
+#define MHA_PARAM_IN_PROJ_BIAS   9  /* [H*D + G*D + G*Dv] */
+#define MHA_PARAM_SINKS          10 /* [H] */
+#define MHA_PARAM_GATES          11 /* [H] */
+#define MHA_PARAM_BIAS_K         12 /* [G*D] */
+#define MHA_PARAM_BIAS_V         13 /* [G*Dv] */
 
 /**
  * A layer with no parameter set. cfg is copied.
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT  cfg or out is NULL
  * @retval MHA_ERROR_HEAD_COUNT     E % H != 0 and no head size was set
- * @retval MHA_ERROR_SHAPE          a width that contradicts a projection that is off
+ * @retval MHA_ERROR_SHAPE          a width that contradicts a projection that is off, or a rotary
+ * size above D
  * @retval MHA_ERROR_TOO_LARGE      H*D, G*D or H*Dv passes 2^31-1, or a weight 2^63 bytes
  * @retval MHA_ERROR_OUT_OF_MEMORY  *out is NULL
  */
@@ -92,13 +97,33 @@ MHA_API int32_t mha_layer_parameter_shape(const mha_layer *layer,
 /**
  * Initial parameters as torch.nn.MultiheadAttention has them: input projections uniform in
  * +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) where fan_out counts q, k and v together
- * if they read inputs of one width, output projection uniform in +-1/sqrt(fan_in), biases 0. Random
- * numbers from Philox4x32-10 (Salmon et al. 2011), key = seed, counter = (low and high word of
- * index / 4, 0, parameter id), word index % 4: a seed gives the same numbers everywhere, for ever.
+ * if they read inputs of one width, output projection uniform in +-1/sqrt(fan_in), biases 0; sinks
+ * 0, gates 1, BIAS_K and BIAS_V [n] normal with deviation 1/sqrt(n). Random numbers from
+ * Philox4x32-10 (Salmon et al. 2011), key = seed, counter = (low and high word of index / 4, 0,
+ * parameter id), word index % 4: a seed gives the same numbers everywhere, for ever. Normal ones by
+ * Box and Muller from words 0, 1 and 2, 3, in float64 (the C library's log, sin and cos may move a
+ * last bit).
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT  layer is NULL
  */
 MHA_API int32_t mha_layer_initialize(mha_layer *layer, uint64_t seed, mha_error *err);
+
+/**
+ * A smaller layer without some query heads: it computes what this one would with their gates at 0.
+ * heads [count] are the heads to drop, each 0 .. H-1, in any order, each once. A key-value head
+ * goes when all its query heads go; what stays must keep the same number of query heads a key-value
+ * head. The output bias stays. Needs an output projection; a projection that is off keeps its
+ * tensors' heads, fewer. What a mask or a call says per head is the caller's to shorten alike.
+ * @retval MHA_OK
+ * @retval MHA_ERROR_NULL_ARGUMENT
+ * @retval MHA_ERROR_HEAD_COUNT     count outside 0 .. H-1, a head twice or out of range, or groups
+ * that would become uneven
+ * @retval MHA_ERROR_NOT_SET        a parameter was never set
+ * @retval MHA_ERROR_UNKNOWN_ID     the layer has no output projection
+ * @retval MHA_ERROR_OUT_OF_MEMORY  *out is NULL
+ */
+MHA_API int32_t mha_layer_prune_heads(
+    const mha_layer *layer, int64_t count, const int64_t *heads, mha_layer **out, mha_error *err);
 
 /** Bytes that the layer holds. MHA_ERROR_NULL_ARGUMENT for NULL. */
 MHA_API int64_t mha_layer_bytes(const mha_layer *layer);
@@ -110,14 +135,15 @@ MHA_API int64_t mha_layer_bytes(const mha_layer *layer);
  *
  * query [B,T,Eq], key [B,S,Ek], value [B,S,Ev], out [B,T,Eo]; mask may be NULL: all is visible. For
  * strides, weights or log-sum-exp use mha_forward.
- * A query that may see no key gets the row bo, never NaN; a padded query
- * (mha_mask_set_query_lengths) gets 0. S = 0: every row is bo. B = 0 or T = 0: success, nothing is
- * written. Pointers of empty tensors may be NULL. Aliasing  query, key and value may be one buffer;
- * out may overlap none of them: refused. Memory    grows the context's workspace only when a call
- * is larger than all before. Threads   one call at a time per context; layer and mask may be
- * shared. Numerics  same bits for every number of threads, given the same build, engine, kernels
- * and BLAS thread setting; |error| <= 8 * 2^-24 * (A + log2 S + 4) * max|v| in the attention, A the
- *           largest allowed |scale| sum_d |q_d k_d|. Denormal numbers count as 0.
+ * A query that may see no key gets the row bo, never NaN; a padded query (mha_mask_set_query_lengths)
+ * gets 0. S = 0: every row is bo. B = 0 or T = 0: success, nothing is written. Pointers of empty
+ * tensors may be NULL.
+ * Aliasing  query, key and value may be one buffer; out may overlap none of them: refused.
+ * Memory    grows the context's workspace only when a call is larger than all before.
+ * Threads   one call at a time per context; layer and mask may be shared.
+ * Numerics  same bits for every number of threads, given the same build, engine, kernels and BLAS
+ *           thread setting; |error| <= 8 * 2^-24 * (A + log2 S + 4) * max|v| in the attention, A the
+ *           largest allowed |scale| sum_d |q_d k_d| + |biases|. Denormal numbers count as 0.
  *
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT  a tensor, the context or the layer is NULL

@@ -44,7 +44,8 @@ MHA_API void mha_plan_destroy(mha_plan *plan);
 
 /* Each getter returns MHA_ERROR_NULL_ARGUMENT for NULL. */
 
-/** Bytes of workspace, beside inputs and outputs. */
+/** Bytes of workspace, beside inputs and outputs, for contiguous tensors and without other outputs than
+ * those asked for; strided inputs to a projection take some rows more a thread. */
 MHA_API int64_t mha_plan_workspace_bytes(const mha_plan *plan);
 /** Of those, the packed keys and values. */
 MHA_API int64_t mha_plan_packed_bytes(const mha_plan *plan);
@@ -61,13 +62,13 @@ MHA_API int64_t mha_plan_query_tile(const mha_plan *plan);
 MHA_API int64_t mha_plan_key_tile(const mha_plan *plan);
 /** Threads that the forward would use. */
 MHA_API int32_t mha_plan_threads(const mha_plan *plan);
-/** The share of the T x S pairs that rules by position (causal, window, lengths) leave visible, 0
- * .. 1; boolean masks are not counted. NaN for NULL. */
+/** The share of the T x S pairs that rules by position (causal, window, ranges, lengths, segments) leave
+ * visible, 0 .. 1; the cells of boolean masks are not counted. NaN for NULL. */
 MHA_API double mha_plan_visible_share(const mha_plan *plan);
-/** The engine and tile table by name: "blas, packed tiles", "blas, confined tiles"; static. NULL
- * for NULL. */
+/** The engine and tile table by name ("blas, packed tiles", "fused, own products"); static. NULL for
+ * NULL. */
 MHA_API const char *mha_plan_algorithm(const mha_plan *plan);
-/** All of it as text, a line a fact; copied like mha_error_message. */
+/** All of it as text, a line a fact; copied like mha_error_message. "" for NULL. */
 MHA_API int64_t mha_plan_describe(const mha_plan *plan, char *buf, int64_t cap);
 
 MHA_END_DECLS

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/objects.h"
+#include "api/call_tensors.h"
 #include "api/run.h"
 #include "platform/memory.h"
 
 #include <mha/call.h>
 
 #include <string.h>
-
-/* The ranks a tensor may have: [B,T,E] or [B,T,H,D] for the first four. */
-static const struct {
-    const char *name;
-    int32_t least, most;
-} known[MHA__TENSORS] = {
-    {"MHA_TENSOR_QUERY", 3, 4},  {"MHA_TENSOR_KEY", 3, 4},     {"MHA_TENSOR_VALUE", 3, 4},
-    {"MHA_TENSOR_OUTPUT", 3, 4}, {"MHA_TENSOR_WEIGHTS", 4, 4}, {"MHA_TENSOR_LSE", 3, 3},
-};
 
 int32_t mha_call_create(mha_call **out, mha_error *err)
 {
@@ -42,10 +33,10 @@ static int32_t describe(struct mha__tensor *t,
                         const int64_t *strides,
                         mha_error *err)
 {
-    const char *name = known[id].name;
-    MHA_CHECK(err, rank >= known[id].least && rank <= known[id].most, MHA_ERROR_SHAPE,
-              "%s has rank %d to %d, not %d", name, (int)known[id].least, (int)known[id].most,
-              (int)rank);
+    const struct mha__call_tensor *known = &mha__call_tensors[id];
+    const char *name = known->name;
+    MHA_CHECK(err, rank >= known->least && rank <= known->most, MHA_ERROR_SHAPE,
+              "%s has rank %d to %d, not %d", name, (int)known->least, (int)known->most, (int)rank);
     MHA_CHECK_POINTER(err, shape);
     t->rank = rank;
     bool empty = false;
@@ -87,7 +78,7 @@ static int32_t set_tensor(mha_call *call,
                           mha_error *err)
 {
     MHA_CHECK_HANDLE(err, call, MHA__MAGIC_CALL);
-    MHA_CHECK(err, output ? id >= MHA__INPUTS && id < MHA__TENSORS : id >= 0 && id < MHA__INPUTS,
+    MHA_CHECK(err, id >= 0 && id < MHA__TENSORS && mha__call_tensors[id].output == output,
               MHA_ERROR_UNKNOWN_ID, "tensor %d is no %s", (int)id, output ? "output" : "input");
     MHA_CHECK(err, type == MHA_FLOAT32, MHA_ERROR_UNKNOWN_ID, "type %d; MHA_FLOAT32 (0) is known",
               (int)type);
@@ -95,7 +86,7 @@ static int32_t set_tensor(mha_call *call,
     if (data || rank != 0) {
         MHA_TRY(describe(&tensor, id, data, rank, shape, strides, err));
         MHA_CHECK(err, !output || !mha__overlap_with_itself(&tensor), MHA_ERROR_OVERLAP,
-                  "%s: its strides put two elements in one place", known[id].name);
+                  "%s: its strides put two elements in one place", mha__call_tensors[id].name);
         /* Only an output is ever written through this pointer. */
         memcpy(&tensor.data, &data, sizeof tensor.data);
     }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/objects.h"
-#include "platform/fpenv.h"
+#include "api/config_scores.h"
 #include "platform/memory.h"
 
 #include <mha/config.h>
-
-#include <math.h>
 
 int32_t mha_config_create(int64_t embedding, int64_t heads, mha_config **out, mha_error *err)
 {
@@ -22,6 +19,7 @@ int32_t mha_config_create(int64_t embedding, int64_t heads, mha_config **out, mh
     cfg->E = embedding;
     cfg->H = heads;
     cfg->G = heads;
+    cfg->rotary.base = MHA__ROTARY_BASE;
     for (int i = 0; i < MHA__PROJECTIONS; i++) {
         cfg->projection[i] = true;
         cfg->bias[i] = true;
@@ -33,6 +31,8 @@ int32_t mha_config_create(int64_t embedding, int64_t heads, mha_config **out, mh
 void mha_config_destroy(mha_config *cfg)
 {
     if (cfg) {
+        mha__memory_release(cfg->head_scales);
+        mha__memory_release(cfg->head_softcaps);
         cfg->magic = 0;
         mha__memory_release(cfg);
     }
@@ -111,16 +111,6 @@ int32_t mha_config_set_projection(mha_config *cfg, int32_t projection, int32_t o
 int32_t mha_config_set_bias(mha_config *cfg, int32_t projection, int32_t on, mha_error *err)
 {
     return set_switch(cfg, cfg ? cfg->bias : NULL, projection, on, err);
-}
-
-int32_t mha_config_set_scale(mha_config *cfg, float scale, mha_error *err)
-{
-    MHA_CHECK_HANDLE(err, cfg, MHA__MAGIC_CONFIG);
-    MHA_CHECK(err, isfinite(scale), MHA_ERROR_VALUE, "scale = %g is not a finite number",
-              (double)scale);
-    cfg->scale = scale;
-    cfg->has_scale = true;
-    return mha__error_clear(err);
 }
 
 int64_t mha_config_embedding(const mha_config *cfg)
@@ -208,23 +198,4 @@ int32_t mha_config_bias(const mha_config *cfg, int32_t projection)
 {
     const int32_t on = mha_config_projection(cfg, projection);
     return on == 1 ? cfg->bias[projection] : on;
-}
-
-float mha_config_scale(const mha_config *cfg)
-{
-    if (!cfg) {
-        return NAN;
-    }
-    if (cfg->has_scale) {
-        return cfg->scale;
-    }
-    const int64_t D = mha_config_head_size(cfg);
-    if (D <= 0) {
-        return NAN;
-    }
-    struct mha__fpenv hosts; // 1/sqrt(D) is inexact: the host's flags must not tell
-    mha__fpenv_enter(&hosts);
-    const float scale = (float)(1.0 / sqrt((double)D));
-    mha__fpenv_leave(&hosts);
-    return scale;
 }

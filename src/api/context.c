@@ -5,9 +5,18 @@
 
 #include <mha/context.h>
 
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t default_engine(void)
+{
+    const char *wish = getenv("MHA_ENGINE");
+    return wish && strcmp(wish, "fused") == 0 ? MHA_ENGINE_FUSED : MHA_ENGINE_BLAS;
+}
+
 void mha__context_begin(mha_context *ctx)
 {
-    *ctx = (mha_context){.magic = MHA__MAGIC_CONTEXT, .engine = MHA_ENGINE_BLAS};
+    *ctx = (mha_context){.magic = MHA__MAGIC_CONTEXT, .engine = default_engine()};
 }
 
 int32_t mha_context_create(mha_context **out, mha_error *err)
@@ -52,8 +61,8 @@ int32_t mha_context_set_executor(
 int32_t mha_context_set_engine(mha_context *ctx, int32_t engine, mha_error *err)
 {
     MHA_CHECK_HANDLE(err, ctx, MHA__MAGIC_CONTEXT);
-    MHA_CHECK(err, engine == MHA_ENGINE_BLAS, MHA_ERROR_UNKNOWN_ID,
-              "engine %d; MHA_ENGINE_BLAS (0) is known", (int)engine);
+    MHA_CHECK(err, engine == MHA_ENGINE_BLAS || engine == MHA_ENGINE_FUSED, MHA_ERROR_UNKNOWN_ID,
+              "engine %d; MHA_ENGINE_BLAS (0) and MHA_ENGINE_FUSED (1) are known", (int)engine);
     ctx->engine = engine;
     return mha__error_clear(err);
 }

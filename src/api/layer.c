@@ -38,6 +38,9 @@ static int32_t check_sizes(const mha_config *cfg, mha_error *err)
                   "the %s width is %lld, but without its projection it is heads * head size = %lld",
                   sides[i], (long long)cfg->width[i], (long long)heads[i]);
     }
+    MHA_CHECK(err, cfg->rotary.size <= D, MHA_ERROR_SHAPE,
+              "the rotary size %lld is above the head size D = %lld", (long long)cfg->rotary.size,
+              (long long)D);
     return MHA_OK;
 }
 
@@ -62,6 +65,56 @@ allocate_linear(mha_layer *layer, const mha_config *cfg, int32_t side, int64_t t
     return MHA_OK;
 }
 
+/* Room for a vector that the config asks for; its numbers are set later. */
+static int32_t allocate_vector(
+    mha_layer *layer, int32_t parameter, const char *name, bool on, int64_t count, mha_error *err)
+{
+    struct mha__vector *vector = &layer->vector[parameter - MHA__FIRST_VECTOR];
+    if (on) {
+        vector->count = count;
+        vector->data = mha__memory_allocate((size_t)count * sizeof(float));
+        MHA_CHECK(err, vector->data, MHA_ERROR_OUT_OF_MEMORY, "no memory for %lld %s",
+                  (long long)count, name);
+    }
+    return MHA_OK;
+}
+
+static int32_t allocate_vectors(mha_layer *layer, const mha_config *cfg, mha_error *err)
+{
+    MHA_TRY(allocate_vector(layer, MHA_PARAM_SINKS, "sinks", cfg->sinks, cfg->H, err));
+    MHA_TRY(allocate_vector(layer, MHA_PARAM_GATES, "gates", cfg->gates, cfg->H, err));
+    MHA_TRY(allocate_vector(layer, MHA_PARAM_BIAS_K, "numbers of the extra key", cfg->bias_kv,
+                            cfg->G * layer->D, err));
+    return allocate_vector(layer, MHA_PARAM_BIAS_V, "numbers of the extra value", cfg->bias_kv,
+                           cfg->G * layer->Dv, err);
+}
+
+/* A copy of numbers [H], where there are any. */
+static int32_t copy_per_head(float **to, const float *from, int64_t H, mha_error *err)
+{
+    if (from) {
+        *to = mha__memory_allocate((size_t)H * sizeof(float));
+        MHA_CHECK(err, *to, MHA_ERROR_OUT_OF_MEMORY,
+                  "no memory for a number for each of %lld heads", (long long)H);
+        memcpy(*to, from, (size_t)H * sizeof(float));
+    }
+    return MHA_OK;
+}
+
+static int32_t allocate_all(mha_layer *layer, const mha_config *cfg, mha_error *err)
+{
+    struct mha__blas_state blas;
+    mha__blas_ask(&blas);
+    for (int32_t side = 0; side < MHA__PROJECTIONS; side++) {
+        if (cfg->projection[side]) {
+            MHA_TRY(allocate_linear(layer, cfg, side, mha__planner_weight_tile(&blas), err));
+        }
+    }
+    MHA_TRY(allocate_vectors(layer, cfg, err));
+    MHA_TRY(copy_per_head(&layer->head_scales, cfg->head_scales, cfg->H, err));
+    return copy_per_head(&layer->head_softcaps, cfg->head_softcaps, cfg->H, err);
+}
+
 int32_t mha_layer_create(const mha_config *cfg, mha_layer **out, mha_error *err)
 {
     MHA_CHECK_POINTER(err, out);
@@ -76,18 +129,14 @@ int32_t mha_layer_create(const mha_config *cfg, mha_layer **out, mha_error *err)
     layer->D = mha_config_head_size(cfg);
     layer->Dv = mha_config_value_head_size(cfg);
     layer->scale = mha_config_scale(cfg);
+    layer->softcap = mha_config_softcap(cfg);
     layer->width[MHA_PROJECTION_Q] = mha_config_query_width(cfg);
     layer->width[MHA_PROJECTION_K] = mha_config_key_width(cfg);
     layer->width[MHA_PROJECTION_V] = mha_config_value_width(cfg);
     layer->width[MHA_PROJECTION_OUT] = mha_config_output_width(cfg);
-    struct mha__blas_state blas;
-    mha__blas_ask(&blas);
-    int32_t status = MHA_OK;
-    for (int32_t side = 0; side < MHA__PROJECTIONS && status == MHA_OK; side++) {
-        if (cfg->projection[side]) {
-            status = allocate_linear(layer, cfg, side, mha__planner_weight_tile(&blas), err);
-        }
-    }
+    layer->rotary = cfg->rotary;
+    layer->zero_key = cfg->zero_key;
+    const int32_t status = allocate_all(layer, cfg, err);
     if (status != MHA_OK) {
         mha_layer_destroy(layer);
         return status;
@@ -105,6 +154,11 @@ void mha_layer_destroy(mha_layer *layer)
         mha__memory_release(layer->linear[i].tiles);
         mha__memory_release(layer->linear[i].bias);
     }
+    for (int i = 0; i < MHA__VECTORS; i++) {
+        mha__memory_release(layer->vector[i].data);
+    }
+    mha__memory_release(layer->head_scales);
+    mha__memory_release(layer->head_softcaps);
     layer->magic = 0;
     mha__memory_release(layer);
 }
@@ -114,13 +168,17 @@ int64_t mha_layer_bytes(const mha_layer *layer)
     if (!layer) {
         return MHA_ERROR_NULL_ARGUMENT;
     }
-    int64_t bytes = (int64_t)sizeof *layer;
+    int64_t numbers = layer->head_scales ? layer->H : 0;
+    numbers += layer->head_softcaps ? layer->H : 0;
     for (int i = 0; i < MHA__PROJECTIONS; i++) {
         const struct mha__linear *linear = &layer->linear[i];
-        bytes += linear->tiles ? linear->out * linear->in * (int64_t)sizeof(float) : 0;
-        bytes += linear->bias ? linear->out * (int64_t)sizeof(float) : 0;
+        numbers += linear->tiles ? linear->out * linear->in : 0;
+        numbers += linear->bias ? linear->out : 0;
     }
-    return bytes;
+    for (int i = 0; i < MHA__VECTORS; i++) {
+        numbers += layer->vector[i].count;
+    }
+    return (int64_t)sizeof *layer + numbers * (int64_t)sizeof(float);
 }
 
 int32_t mha_layer_forward(mha_context *ctx,

@@ -11,7 +11,8 @@ static const char *const names[] = {
     "MHA_PARAM_Q_WEIGHT",     "MHA_PARAM_Q_BIAS",   "MHA_PARAM_K_WEIGHT",
     "MHA_PARAM_K_BIAS",       "MHA_PARAM_V_WEIGHT", "MHA_PARAM_V_BIAS",
     "MHA_PARAM_OUT_WEIGHT",   "MHA_PARAM_OUT_BIAS", "MHA_PARAM_IN_PROJ_WEIGHT",
-    "MHA_PARAM_IN_PROJ_BIAS",
+    "MHA_PARAM_IN_PROJ_BIAS", "MHA_PARAM_SINKS",    "MHA_PARAM_GATES",
+    "MHA_PARAM_BIAS_K",       "MHA_PARAM_BIAS_V",
 };
 enum { KNOWN = sizeof names / sizeof *names, INPUT_SIDES = 3 };
 
@@ -20,9 +21,15 @@ static bool is_known(int32_t parameter)
     return parameter >= 0 && parameter < KNOWN;
 }
 
+/* Of the parameters of projections, whose ids alternate. */
 static bool is_weight(int32_t parameter)
 {
     return parameter % 2 == 0;
+}
+
+static bool is_vector(int32_t parameter)
+{
+    return parameter >= MHA__FIRST_VECTOR;
 }
 
 /* The projections a parameter covers: first .. first+n-1, n = 0 if this layer does not have it. */
@@ -49,6 +56,13 @@ mha_layer_parameter_shape(const mha_layer *layer, int32_t parameter, int64_t *sh
     }
     if (!is_known(parameter)) {
         return MHA_ERROR_UNKNOWN_ID;
+    }
+    if (is_vector(parameter)) {
+        const struct mha__vector *vector = &layer->vector[parameter - MHA__FIRST_VECTOR];
+        if (vector->data && shape && cap > 0) {
+            shape[0] = vector->count;
+        }
+        return vector->data ? 1 : 0;
     }
     int32_t first = 0;
     const int32_t n = sides_of(layer, parameter, &first);
@@ -124,6 +138,12 @@ int32_t mha_layer_set_parameter(mha_layer *layer,
                                 mha_error *err)
 {
     MHA_TRY(check_access(layer, parameter, type, data, count, err));
+    if (is_vector(parameter)) {
+        struct mha__vector *vector = &layer->vector[parameter - MHA__FIRST_VECTOR];
+        memcpy(vector->data, data, (size_t)count * sizeof(float));
+        vector->is_set = true;
+        return mha__error_clear(err);
+    }
     const float *from = data;
     int32_t first = 0;
     const int32_t n = sides_of(layer, parameter, &first);
@@ -149,6 +169,12 @@ int32_t mha_layer_get_parameter(const mha_layer *layer,
                                 mha_error *err)
 {
     MHA_TRY(check_access(layer, parameter, type, data, count, err));
+    if (is_vector(parameter)) {
+        const struct mha__vector *vector = &layer->vector[parameter - MHA__FIRST_VECTOR];
+        MHA_CHECK(err, vector->is_set, MHA_ERROR_NOT_SET, "%s was never set", names[parameter]);
+        memcpy(data, vector->data, (size_t)count * sizeof(float));
+        return mha__error_clear(err);
+    }
     float *to = data;
     int32_t first = 0;
     const int32_t n = sides_of(layer, parameter, &first);
@@ -178,6 +204,10 @@ int32_t mha__parameter_all_set(const mha_layer *layer, mha_error *err)
                   "%s was never set", names[2 * side]);
         MHA_CHECK(err, !linear->bias || linear->bias_is_set, MHA_ERROR_NOT_SET, "%s was never set",
                   names[2 * side + 1]);
+    }
+    for (int32_t i = 0; i < MHA__VECTORS; i++) {
+        MHA_CHECK(err, !layer->vector[i].data || layer->vector[i].is_set, MHA_ERROR_NOT_SET,
+                  "%s was never set", names[MHA__FIRST_VECTOR + i]);
     }
     return MHA_OK;
 }

@@ -41,7 +41,18 @@ struct mha_error {
     char message[MHA__MESSAGE_BYTES];
 };
 
-enum { MHA__PROJECTIONS = 4, MHA__PARAMETERS = 8 };
+enum {
+    MHA__PROJECTIONS = 4,
+    MHA__VECTORS = 4,      /* MHA_PARAM_SINKS, _GATES, _BIAS_K, _BIAS_V */
+    MHA__FIRST_VECTOR = 10 /* the first of these ids */
+};
+
+/* Rotary positions; size 0: none. */
+struct mha__rotary {
+    int32_t pairing;
+    int64_t size;
+    double base;
+};
 
 struct mha_config {
     uint32_t magic;
@@ -52,6 +63,11 @@ struct mha_config {
     bool bias[MHA__PROJECTIONS];
     bool has_scale;
     float scale;
+    float softcap;        /* 0: none */
+    float *head_scales;   /* [H] or NULL */
+    float *head_softcaps; /* [H] or NULL */
+    struct mha__rotary rotary;
+    bool sinks, gates, bias_kv, zero_key;
 };
 
 /* One projection of a layer: its parameters as they are stored. */
@@ -62,12 +78,24 @@ struct mha__linear {
     bool weight_is_set, bias_is_set;
 };
 
+/* A parameter that is a vector; data NULL: the layer has none. */
+struct mha__vector {
+    int64_t count;
+    float *data;
+    bool is_set;
+};
+
 struct mha_layer {
     uint32_t magic;
     int64_t H, G, D, Dv;
     int64_t width[MHA__PROJECTIONS];
-    float scale;
+    float scale, softcap;
+    float *head_scales;   /* [H] or NULL: scale is for all */
+    float *head_softcaps; /* [H] or NULL: softcap is for all */
+    struct mha__rotary rotary;
+    bool zero_key;
     struct mha__linear linear[MHA__PROJECTIONS];
+    struct mha__vector vector[MHA__VECTORS]; /* by id - MHA__FIRST_VECTOR */
 };
 
 struct mha_context {
@@ -95,11 +123,26 @@ struct mha__tensor {
     int64_t stride[4];
 };
 
-enum { MHA__TENSORS = 6, MHA__INPUTS = 3 };
+enum { MHA__TENSORS = 19, MHA__INPUTS = 3, MHA__BIASES = 4 };
 
 struct mha_call {
     uint32_t magic;
     struct mha__tensor tensor[MHA__TENSORS];
+    double dropout;
+    uint64_t seed;
+    const uint8_t *keep; /* [B,H,T,S] or NULL */
+    int64_t keep_shape[4];
+    const int64_t *query_ids, *key_ids; /* rotary positions [batch, T], [batch, S], or NULL */
+    int64_t ids_batch, ids_T, ids_S;
+    mha_score_callback score_callback;
+    void *score_user;
+    int32_t score_flags;
+    mha_weights_callback weights_callback;
+    void *weights_user;
+    int32_t weights_flags;
+    int64_t *top_keys; /* [B,H,T,top] or NULL */
+    float *top_weights;
+    int64_t top, top_shape[3]; /* B, H, T */
 };
 
 struct mha_plan {

@@ -22,7 +22,7 @@ static int64_t saturating_add(int64_t a, int64_t b, int64_t c, int64_t d)
 static int64_t
 count_flops(const struct mha__planner_request *r, const mha_layer *layer, int64_t pairs)
 {
-    int64_t flops = saturating_add(0, 2 * pairs, r->H, r->D + r->Dv);
+    int64_t flops = saturating_add(0, 2 * pairs, r->D + r->Dv, 1);
     for (int side = 0; side < MHA__PROJECTIONS; side++) {
         const struct mha__linear *linear = &layer->linear[side];
         const bool keys = side == MHA_PROJECTION_K || side == MHA_PROJECTION_V;
@@ -52,14 +52,15 @@ int32_t mha_plan_create(const mha_context *ctx,
     MHA_TRY(mha__run_check_sizes(layer, B, T, S, err));
     MHA_TRY(mha__mask_fits(mask, B, layer->H, T, S, err));
     mha_plan plan = {.magic = MHA__MAGIC_PLAN};
-    mha__run_request(ctx, layer, mask, B, T, S, (outputs & MHA_PLAN_WEIGHTS) != 0, &plan.request);
+    mha__run_request(ctx, layer, mask, B, T, S, &plan.request);
+    plan.request.weights = (outputs & MHA_PLAN_WEIGHTS) != 0;
     MHA_CHECK(err, mha__planner_make(&plan.request, &plan.plan), MHA_ERROR_TOO_LARGE,
               "B = %lld, T = %lld, S = %lld: the workspace passes 2^63 bytes", (long long)B,
               (long long)T, (long long)S);
     plan.weights_bytes =
         outputs & MHA_PLAN_WEIGHTS ? B * layer->H * T * S * (int64_t)sizeof(float) : 0;
-    const int64_t all = B * T * S;
-    const int64_t pairs = mha__visibility_pairs(mask ? &mask->rules : NULL, B, T, S);
+    const int64_t all = B * layer->H * T * S;
+    const int64_t pairs = mha__visibility_pairs(mask ? &mask->rules : NULL, B, layer->H, T, S);
     plan.flops = count_flops(&plan.request, layer, pairs);
     struct mha__fpenv hosts;
     mha__fpenv_enter(&hosts);

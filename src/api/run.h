@@ -13,6 +13,11 @@ int32_t mha__parameter_all_set(const mha_layer *layer, mha_error *err);
 int32_t
 mha__mask_fits(const mha_mask *mask, int64_t B, int64_t H, int64_t T, int64_t S, mha_error *err);
 
+/* MHA_ERROR_ALIGNMENT unless an alignment was said or T_b = S_b everywhere; `what` ("rotary
+ * positions") needs it. mask may be NULL. */
+int32_t mha__mask_aligned(
+    const mha_mask *mask, const char *what, int64_t B, int64_t T, int64_t S, mha_error *err);
+
 /* The sizes of a call on a layer: not negative, and no product too large. */
 int32_t
 mha__run_check_sizes(const mha_layer *layer, int64_t B, int64_t T, int64_t S, mha_error *err);
@@ -24,8 +29,17 @@ void mha__run_request(const mha_context *ctx,
                       int64_t B,
                       int64_t T,
                       int64_t S,
-                      bool weights,
                       struct mha__planner_request *request);
+
+/* Columns that the weights have beside the S keys. */
+int64_t mha__run_extra_keys(const mha_layer *layer);
+
+/* Checks the objects of a call (live ones) against each other and fills the problem. */
+int32_t mha__run_describe(const mha_layer *layer,
+                          const mha_mask *mask,
+                          const mha_call *call,
+                          struct mha__problem *problem,
+                          mha_error *err);
 
 /* ctx, layer and call are live objects. */
 int32_t mha__run(mha_context *ctx,

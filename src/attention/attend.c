@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/attend.h"
 
-#include "attention/pack.h"
-#include "kernels/product.h"
+#include "attention/alibi.h"
+#include "attention/rotary.h"
 
 #include <math.h>
 #include <string.h>
 
-/* (b, h, query tile) of a task. Tiles at the end come first: under a causal mask they are the
- * longest. */
+/* (b, h, query tile) of a task. Tiles at the end come first: under a causal mask they are the longest. */
 static void name_task(struct mha__attend_task *t, int64_t number)
 {
     const struct mha__problem *p = t->problem;
     const struct mha__planner_plan *plan = &t->means->plan;
-    const int64_t heads = p->B * p->H;
+    const int64_t heads = p->B * (plan->heads_together ? 1 : p->H);
     const int64_t tile = plan->query_tiles - 1 - number / heads;
-    t->b = number % heads / p->H;
-    t->h = number % heads % p->H;
-    t->g = t->h / (p->H / p->G);
+    t->b = number % heads / (plan->heads_together ? 1 : p->H);
+    t->h = plan->heads_together ? 0 : number % heads % p->H;
     t->i0 = tile * plan->query_tile;
     t->rows = p->T - t->i0 < plan->query_tile ? p->T - t->i0 : plan->query_tile;
+}
+
+/* What belongs to head h of the task. */
+static void name_head(struct mha__attend_task *t, int64_t h)
+{
+    const struct mha__problem *p = t->problem;
+    t->h = h;
+    t->g = h / (p->H / p->G);
+    t->number = (t->b * p->H + h) * t->means->plan.query_tiles + t->i0 / t->means->plan.query_tile;
+    t->scale = p->head_scales ? p->head_scales[h] : p->scale;
+    t->softcap = p->head_softcaps ? p->head_softcaps[h] : p->softcap;
+    t->gate = p->gates ? p->gates[h] : 1.0f;
+    t->slope = !p->alibi ? 0.0f : p->slopes ? p->slopes[h] : mha__alibi_default_slope(p->H, h);
 }
 
 static void find_scratch(struct mha__attend_task *t, int64_t lane)
@@ -33,9 +44,14 @@ static void find_scratch(struct mha__attend_task *t, int64_t lane)
     t->row_max = (void *)(memory + plan->lane.rows);
     t->row_sum = t->row_max + plan->query_tile;
     t->shrink = t->row_sum + plan->query_tile;
+    t->row_factor = t->shrink + plan->query_tile;
+    t->row_lse = t->row_factor + plan->query_tile;
+    t->entropy = t->row_lse + plan->query_tile;
+    t->score_copy = (void *)(memory + plan->lane.score_copy);
+    t->maxima = (void *)(memory + plan->lane.maxima);
+    t->block = (void *)(memory + plan->lane.block);
     t->spans = (void *)(memory + plan->lane.spans);
     t->visible = (void *)(memory + plan->lane.visible);
-    t->maxima = (void *)(memory + plan->lane.maxima);
 }
 
 int64_t
@@ -49,125 +65,121 @@ mha__attend_columns(const struct mha__attend_task *t, int64_t tile, int64_t r0, 
     return end - j0 < t->means->plan.key_tile ? end - j0 : t->means->plan.key_tile;
 }
 
+int64_t mha__attend_tile_keys(const struct mha__attend_task *t, int64_t tile)
+{
+    const int64_t left = t->problem->S - tile * t->means->plan.key_tile;
+    return left < t->means->plan.key_tile ? left : t->means->plan.key_tile;
+}
+
+/* The class of `columns` columns from their bits. */
+static enum mha__tile_class
+class_of_bits(const uint64_t *bits, int64_t rows, int64_t columns, int64_t words)
+{
+    bool some = false;
+    bool hidden = false;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c += 64) {
+            const uint64_t real =
+                columns - c < 64 ? (UINT64_C(1) << (columns - c)) - 1 : ~UINT64_C(0);
+            const uint64_t word = bits[r * words + c / 64] & real;
+            some = some || word != 0;
+            hidden = hidden || word != real;
+        }
+    }
+    return !some ? MHA__TILE_SKIP : hidden ? MHA__TILE_MIXED : MHA__TILE_FULL;
+}
+
 enum mha__tile_class
 mha__attend_classify(const struct mha__attend_task *t, int64_t tile, int64_t columns)
 {
+    const int64_t words = t->means->plan.key_tile / 64;
     if (columns == 0) {
         return MHA__TILE_SKIP;
     }
-    return mha__visibility_tile(t->problem->rules, t->spans, t->b, t->h, t->i0, t->rows,
-                                tile * t->means->plan.key_tile, columns, t->visible,
-                                t->means->plan.key_tile / 64);
+    enum mha__tile_class class =
+        mha__visibility_tile(t->problem->rules, t->spans, t->b, t->h, t->i0, t->rows,
+                             tile * t->means->plan.key_tile, columns, t->visible, words);
+    if (t->problem->biases == 0 || class == MHA__TILE_SKIP) {
+        return class;
+    }
+    if (class == MHA__TILE_FULL) {
+        memset(t->visible, 0xff, (size_t)(t->rows * words) * sizeof *t->visible);
+    }
+    mha__attend_hide_by_bias(t, tile, columns, t->visible, words);
+    return class_of_bits(t->visible, t->rows, columns, words);
+}
+
+bool mha__attend_sees(const struct mha__attend_task *t,
+                      enum mha__tile_class class,
+                      int64_t r,
+                      int64_t c)
+{
+    const int64_t words = t->means->plan.key_tile / 64;
+    return class == MHA__TILE_FULL ||
+           (class == MHA__TILE_MIXED && (t->visible[r * words + c / 64] >> (c % 64) & 1));
 }
 
 /*
- * q <- q_i, scaled before the product where that cannot overflow more than the score itself:
- * |scale| <= 1. Returns the factor that is left for the finished sums.
+ * q <- q_i, scaled before the product where that cannot overflow more than the score itself: |scale| <= 1;
+ * else the finished sums are. Then turned by its position.
  */
-static float load_queries(const struct mha__attend_task *t)
+static void load_queries(struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
-    const bool first = fabsf(p->scale) <= 1.0f;
+    const bool first = fabsf(t->scale) <= 1.0f;
     for (int64_t r = 0; r < t->rows; r++) {
         const float *row = t->queries.data + t->b * t->queries.batch +
                            (t->i0 + r) * t->queries.token + t->h * t->queries.head;
-        t->means->kernels->scaled_copy(t->q + r * p->D, row, p->D, first ? p->scale : 1.0f);
+        t->means->kernels->scaled_copy(t->q + r * p->D, row, p->D, first ? t->scale : 1.0f);
+        if (p->rotary_size > 0) {
+            mha__rotary_turn_query(p, t->means, t->b, t->i0 + r, t->q + r * p->D);
+        }
     }
-    return first ? 1.0f : p->scale;
+    t->left_scale = first ? 1.0f : t->scale;
 }
 
-/* A tile of values in which what is not finite is 0: rows that may see it get it in finish_rows. */
-static const float *
-only_finite(const struct mha__attend_task *t, const float *values, int64_t columns)
-{
-    for (int64_t i = 0; i < columns * t->problem->Dv; i++) {
-        t->finite_values[i] = isfinite(values[i]) ? values[i] : 0.0f;
-    }
-    return t->finite_values;
-}
-
-/*
- * A mixed tile is cut into bands of rows, and each band to the columns that its rows may see: near
- * the diagonal of a causal mask that is half of the tile.
- */
-struct band {
-    int64_t r0, rows, columns;
-};
-
-static bool
-next_band(const struct mha__attend_task *t, int64_t tile, int64_t height, struct band *band)
-{
-    band->r0 += band->rows;
-    band->rows = t->rows - band->r0 < height ? t->rows - band->r0 : height;
-    band->columns = mha__attend_columns(t, tile, band->r0, band->rows);
-    return band->rows > 0;
-}
-
-static void
-score_tile(const struct mha__attend_task *t, int64_t tile, int64_t height, float left_scale)
+/* Only the output needs the head's work, and the gate says 0. */
+static bool is_gated_off(const struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
-    const struct mha__means *m = t->means;
-    const int64_t ld = m->plan.score_ld;
-    const float *keys = mha__pack_key_tile(p, m, t->b, t->g, tile);
-    for (struct band band = {0}; next_band(t, tile, height, &band);) {
-        float *scores = t->scores + band.r0 * ld;
-        if (band.columns > 0) {
-            // S = Q K^T, Q already carries the scale                              [rows, columns]
-            mha__product_nn(m->kernels, &m->blas, band.rows, band.columns, p->D,
-                            t->q + band.r0 * p->D, p->D, keys, m->plan.key_tile, 0.0f, scores, ld);
-        }
-        for (int64_t r = 0; left_scale != 1.0f && r < band.rows; r++) {
-            m->kernels->scaled_copy(scores + r * ld, scores + r * ld, band.columns, left_scale);
-        }
-    }
+    return t->gate == 0.0f && !mha__attend_wants_weights(p) && !mha__attend_wants_scores(p) &&
+           !p->lse.data && !p->entropy.data && !p->maximum.data;
 }
 
-static void add_values(const struct mha__attend_task *t, int64_t tile, int64_t height)
+static void attend_head(struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
-    const struct mha__means *m = t->means;
-    const int64_t ld = m->plan.score_ld;
-    const float *values = mha__pack_value_tile(p, m, t->b, t->g, tile);
-    if (mha__pack_is_noted(p, m, t->b, t->g, tile)) {
-        values = only_finite(t, values, mha__attend_columns(t, tile, 0, t->rows));
-    }
-    for (struct band band = {0}; next_band(t, tile, height, &band);) {
-        if (band.columns > 0) {
-            // O = O + P V_j                                                       [rows, Dv]
-            mha__product_nn(m->kernels, &m->blas, band.rows, p->Dv, band.columns,
-                            t->scores + band.r0 * ld, ld, values, p->Dv, 1.0f,
-                            t->o + band.r0 * p->Dv, p->Dv);
-        }
-    }
-}
+    const int64_t width = t->means->plan.key_tile;
+    const bool whole = mha__attend_wants_scores(p) || mha__attend_wants_weights(p);
 
-static void attend_tile(const struct mha__attend_task *t, int64_t tile, float left_scale)
-{
-    const struct mha__problem *p = t->problem;
-    const struct mha__planner_plan *plan = &t->means->plan;
-    const struct mha__kernels *kernels = t->means->kernels;
-    const int64_t columns = mha__attend_columns(t, tile, 0, t->rows);
-    const enum mha__tile_class class = mha__attend_classify(t, tile, columns);
-    if (class != MHA__TILE_SKIP) {
-        const bool mixed = class == MHA__TILE_MIXED;
-        const int64_t height = mixed ? plan->band : t->rows;
-        score_tile(t, tile, height, left_scale);
-        // (m, l, P, shrink) <- online softmax of S
-        const bool moved = kernels->softmax_tile(t->scores, plan->score_ld, t->rows, columns,
-                                                 mixed ? t->visible : NULL, plan->key_tile / 64,
-                                                 t->row_max, t->row_sum, t->shrink);
-        if (p->out.data) {
-            // O = diag(shrink) O
-            if (moved) {
-                kernels->scale_rows(t->o, p->Dv, t->rows, p->Dv, t->shrink);
-            }
-            add_values(t, tile, height);
+    mha__visibility_of_batch_row(p->rules, t->b, t->h, p->T, p->S, &t->row_rules);
+    int64_t first = INT64_MAX; // keys that any row of this tile may see: first .. end-1
+    int64_t end = 0;
+    for (int64_t r = 0; r < t->rows; r++) {
+        t->spans[r] = mha__visibility_span(&t->row_rules, t->i0 + r);
+        if (t->spans[r].lo < t->spans[r].hi) {
+            first = t->spans[r].lo < first ? t->spans[r].lo : first;
+            end = t->spans[r].hi > end ? t->spans[r].hi : end;
         }
+        t->row_max[r] = -INFINITY;
+        t->row_sum[r] = 0.0f;
+        t->entropy[2 * r] = t->entropy[2 * r + 1] = 0.0f;
     }
-    if (p->weights) {
-        mha__attend_keep_weights(t, tile, class == MHA__TILE_SKIP ? 0 : columns);
+    memset(t->o, 0, (size_t)(t->rows * t->means->plan.values_ld) * sizeof *t->o);
+    if (is_gated_off(t)) {
+        mha__attend_finish_rows(t);
+        return;
     }
+    if (first < end || p->extra > 0 || mha__attend_wants_scores(p)) {
+        load_queries(t);
+    }
+    int64_t tile = whole || first >= end ? 0 : first / width;
+    const int64_t last = whole ? t->means->plan.key_tiles : (end + width - 1) / width;
+    for (; tile < last; tile++) {
+        mha__attend_tile(t, tile);
+    }
+    mha__attend_extra(t);
+    mha__attend_finish_rows(t);
 }
 
 static void attend_task(void *arg, int64_t number, int64_t lane)
@@ -175,29 +187,19 @@ static void attend_task(void *arg, int64_t number, int64_t lane)
     struct mha__attend_task t = *(const struct mha__attend_task *)arg;
     name_task(&t, number);
     find_scratch(&t, lane);
-    const struct mha__problem *p = t.problem;
-    const int64_t width = t.means->plan.key_tile;
+    // The mean over the heads adds them in their order: then one task takes them all.
+    const int64_t last = t.means->plan.heads_together ? t.problem->H : t.h + 1;
+    for (int64_t h = t.h; h < last; h++) {
+        name_head(&t, h);
+        attend_head(&t);
+    }
+}
 
-    mha__visibility_of_batch_row(p->rules, t.b, p->T, p->S, &t.row_rules);
-    int64_t first = INT64_MAX; // keys that any row of this tile may see: first .. end-1
-    int64_t end = 0;
-    for (int64_t r = 0; r < t.rows; r++) {
-        t.spans[r] = mha__visibility_span(&t.row_rules, t.i0 + r);
-        if (t.spans[r].lo < t.spans[r].hi) {
-            first = t.spans[r].lo < first ? t.spans[r].lo : first;
-            end = t.spans[r].hi > end ? t.spans[r].hi : end;
-        }
-        t.row_max[r] = -INFINITY;
-        t.row_sum[r] = 0.0f;
-    }
-    memset(t.o, 0, (size_t)(t.rows * p->Dv) * sizeof *t.o);
-    float left_scale = first < end ? load_queries(&t) : 1.0f;
-    int64_t tile = p->weights || first >= end ? 0 : first / width;
-    int64_t last = p->weights ? t.means->plan.key_tiles : (end + width - 1) / width;
-    for (; tile < last; tile++) {
-        attend_tile(&t, tile, left_scale);
-    }
-    mha__attend_finish_rows(&t);
+static void mass_task(void *arg, int64_t b, int64_t lane)
+{
+    const struct mha__attend_task *common = arg;
+    (void)lane;
+    mha__attend_reduce_mass(common->problem, common->means, b);
 }
 
 int32_t mha__attend(const struct mha__problem *problem,
@@ -208,5 +210,10 @@ int32_t mha__attend(const struct mha__problem *problem,
 {
     struct mha__attend_task common = {
         .problem = problem, .means = means, .queries = *queries, .out = *out};
-    return mha__parallel_for(&means->executor, means->plan.tasks, attend_task, &common, err);
+    int32_t status =
+        mha__parallel_for(&means->executor, means->plan.tasks, attend_task, &common, err);
+    if (status == MHA_OK && (problem->key_mass.data || problem->key_mass_total.data)) {
+        status = mha__parallel_for(&means->executor, problem->B, mass_task, &common, err);
+    }
+    return status;
 }

@@ -7,10 +7,11 @@
 /*
  * Attention of all heads, keys and values being packed: for each (b, h, tile of queries)
  *
- *   o_i = sum_j p_ij v_j    p_ij = allowed ? exp(s_ij - m_i) / l_i : 0    s_ij = scale <q_i, k_j>
+ *   o_i = gate sum_j p_ij keep_ij / (1 - dropout) v_j    p_ij = allowed ? exp(s_ij - m_i) / l_i : 0
+ *   s_ij = cap(scale <q_i, k_j>) + biases - slope |i + off - j|
  *
- * queries is read by [B,T,H,D] strides, out written by [B,T,H,Dv] strides. The weights and the
- * log-sum-exp are written where the problem has them.
+ * queries is read by [B,T,H,D] strides, out written by [B,T,H,Dv] strides; every other output is written
+ * where the problem has it.
  */
 int32_t mha__attend(const struct mha__problem *problem,
                     const struct mha__means *means,
@@ -18,7 +19,7 @@ int32_t mha__attend(const struct mha__problem *problem,
                     const struct mha__output *out,
                     mha_error *err);
 
-/* One task of it, by name: shared by attend.c and attend_rows.c. */
+/* One task of it, by name, as the attend_*.c files share it. */
 struct mha__attend_task {
     const struct mha__problem *problem;
     const struct mha__means *means;
@@ -27,29 +28,98 @@ struct mha__attend_task {
 
     int64_t b, h, g;
     int64_t i0, rows; /* the tile of queries */
+    int64_t number;   /* (b, h, tile) counted through: the row of the key masses */
+    float scale, softcap, slope, gate;
+    float
+        left_scale; /* what the finished sums are still multiplied by: 1, or the scale if |scale| > 1 */
     struct mha__row_rules row_rules;
 
     /* scratch memory of the lane */
     float *q, *scores, *o, *finite_values;
-    float *row_max, *row_sum, *shrink;
-    float *maxima;
+    float *row_max, *row_sum, *shrink; /* over the keys seen so far, sinks apart */
+    float *row_factor;                 /* weight = exp(s - m) * factor, once all keys are seen */
+    float *row_lse;
+    float *entropy;    /* [rows, 2]: sum p, sum p (s - m) */
+    float *score_copy; /* the scores of the tile, for the entropy */
+    float *maxima;     /* the running maximum after each tile */
+    float *block;      /* [rows, block_ld] weights that are no output themselves */
     struct mha__span *spans;
     uint64_t *visible;
 };
 
-/* Columns of key tile `tile`, from its start, that some of rows r0 .. r0+rows-1 may see by
- * position. */
+/* ---- attend.c ---- */
+
+/* Columns of key tile `tile`, from its start, that some of rows r0 .. r0+rows-1 may see by position. */
 int64_t
 mha__attend_columns(const struct mha__attend_task *task, int64_t tile, int64_t r0, int64_t rows);
 
+/* Keys of a tile: key_tile, or fewer in the last one. */
+int64_t mha__attend_tile_keys(const struct mha__attend_task *task, int64_t tile);
+
+/* Skipped, full or mixed, with biases of -infinity; MIXED leaves the bits in task->visible. */
 enum mha__tile_class
 mha__attend_classify(const struct mha__attend_task *task, int64_t tile, int64_t columns);
 
-/* weights[i, tile] <- p of the tile just done (columns numbers of scores; the rest of the tile is
- * 0). */
-void mha__attend_keep_weights(const struct mha__attend_task *task, int64_t tile, int64_t columns);
+/* Whether row r may see column c of a tile of that class that was just classified. */
+bool mha__attend_sees(const struct mha__attend_task *task,
+                      enum mha__tile_class class,
+                      int64_t r,
+                      int64_t c);
 
-/* After the last tile: out, log-sum-exp and weights of the rows. */
+/* ---- attend_tile.c ---- */
+
+void mha__attend_tile(const struct mha__attend_task *task, int64_t tile);
+
+/* The keys of the extra columns, after the last tile. */
+void mha__attend_extra(const struct mha__attend_task *task);
+
+/* ---- attend_scores.c ---- */
+
+/* Some stage of the scores is an output: then all of a tile is computed, hidden or not. */
+bool mha__attend_wants_scores(const struct mha__problem *problem);
+
+/* From products to scores, rows r0 .. r0+rows-1 and `columns` keys of a tile. */
+void mha__attend_score_options(
+    const struct mha__attend_task *task, int64_t tile, int64_t r0, int64_t rows, int64_t columns);
+
+/* scores_biased of a tile, -infinity where hidden. */
+void mha__attend_keep_biased(const struct mha__attend_task *task,
+                             enum mha__tile_class class,
+                             int64_t tile);
+
+/* Clears the bits of cells that a bias hides: -infinity, or keys beyond its last axis. */
+void mha__attend_hide_by_bias(const struct mha__attend_task *task,
+                              int64_t tile,
+                              int64_t columns,
+                              uint64_t *bits,
+                              int64_t words);
+
+/* ---- attend_rows.c ---- */
+
+/* After the last tile: out, log-sum-exp, statistics and weights of the rows. */
 void mha__attend_finish_rows(const struct mha__attend_task *task);
+
+/* ---- attend_weights.c ---- */
+
+/* Some output is made of the weights: they are kept, in place or in the lane's block. */
+bool mha__attend_wants_weights(const struct mha__problem *problem);
+
+/* The weights of row r of the task, [S + extra]. */
+float *mha__attend_weights_row(const struct mha__attend_task *task, int64_t r);
+
+/* weights[i, first ..] <- p of the tile just done (columns numbers of scores, then zeros up to count). */
+void mha__attend_keep_weights(const struct mha__attend_task *task,
+                              int64_t slot,
+                              int64_t first,
+                              int64_t columns,
+                              int64_t count);
+
+/* Normalises the kept weights and hands them to every output made of them. */
+void mha__attend_finish_weights(const struct mha__attend_task *task);
+
+/* key_mass and key_mass_total of batch row b, from the masses of its tasks in their order. */
+void mha__attend_reduce_mass(const struct mha__problem *problem,
+                             const struct mha__means *means,
+                             int64_t b);
 
 #endif

@@ -9,18 +9,18 @@ static int64_t tile_number(
     return (b * p->G + g) * m->plan.key_tiles + tile;
 }
 
-static float *key_tile(
+float *mha__pack_key_tile(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
 {
     float *keys = mha__piece(m, m->plan.keys);
     return keys + tile_number(p, m, b, g, tile) * p->D * m->plan.key_tile;
 }
 
-static float *
-value_row(const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t j)
+float *mha__pack_value_tile(
+    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
 {
     float *values = mha__piece(m, m->plan.values);
-    return values + ((b * p->G + g) * p->S + j) * p->Dv;
+    return values + tile_number(p, m, b, g, tile) * m->plan.key_tile * m->plan.values_ld;
 }
 
 /* Several tasks may note one tile (column tiles of a projection): so the byte is atomic. */
@@ -29,6 +29,11 @@ note(const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_
 {
     _Atomic unsigned char *notes = mha__piece(m, m->plan.nonfinite);
     return notes + tile_number(p, m, b, g, tile);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 void mha__pack_keys(const struct mha__problem *problem,
@@ -42,10 +47,15 @@ void mha__pack_keys(const struct mha__problem *problem,
                     const float *from,
                     int64_t ld)
 {
-    const int64_t width = means->plan.key_tile;
-    float *tile = key_tile(problem, means, b, g, j0 / width);
-    // tile[d][j] = k[j][d]
-    means->kernels->transpose(tile + d0 * width + j0 % width, width, from, ld, nj, nd);
+    const struct mha__planner_plan *plan = &means->plan;
+    float *tile = mha__pack_key_tile(problem, means, b, g, j0 / plan->key_tile);
+    int64_t c = j0 % plan->key_tile;
+    for (int64_t done = 0, n; done < nj; done += n, c += n) {
+        n = smaller(nj - done, plan->key_panel - c % plan->key_panel);
+        // tile[d][c] = k[c][d], a panel at a time
+        means->kernels->transpose(tile + mha__pack_key_at(problem, plan, c, d0), plan->key_panel,
+                                  from + done * ld, ld, n, nd);
+    }
 }
 
 void mha__pack_values(const struct mha__problem *problem,
@@ -59,27 +69,21 @@ void mha__pack_values(const struct mha__problem *problem,
                       const float *from,
                       int64_t ld)
 {
+    const struct mha__planner_plan *plan = &means->plan;
+    float *tile = mha__pack_value_tile(problem, means, b, g, j0 / plan->key_tile);
     bool finite = true;
     for (int64_t j = 0; j < nj; j++) {
-        float *row = value_row(problem, means, b, g, j0 + j) + d0;
-        finite &= means->kernels->finite_copy(row, from + j * ld, nd);
+        const int64_t c = (j0 + j) % plan->key_tile;
+        for (int64_t d = 0, n; d < nd; d += n) {
+            n = smaller(nd - d, plan->value_panel - (d0 + d) % plan->value_panel);
+            finite &= means->kernels->finite_copy(tile + mha__pack_value_at(plan, c, d0 + d),
+                                                  from + j * ld + d, n);
+        }
     }
     if (!finite) {
-        atomic_store_explicit(note(problem, means, b, g, j0 / means->plan.key_tile), 1,
+        atomic_store_explicit(note(problem, means, b, g, j0 / plan->key_tile), 1,
                               memory_order_relaxed);
     }
-}
-
-const float *mha__pack_key_tile(
-    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
-{
-    return key_tile(p, m, b, g, tile);
-}
-
-const float *mha__pack_value_tile(
-    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
-{
-    return value_row(p, m, b, g, tile * m->plan.key_tile);
 }
 
 bool mha__pack_is_noted(

@@ -3,15 +3,16 @@
 #define MHA__PACK_H
 
 /*
- * Keys and values are packed once per (batch row, key-value head), in the layout that the products
- * want:
+ * Keys and values are packed once per (batch row, key-value head), in tiles of key_tile keys, as panels of
+ * columns that the products want side by side:
  *
- *   keys    [B][G][key_tiles][D][key_tile]   transposed tiles: S = Q K^T is then a plain product
- *   values  [B][G][S][Dv]                    contiguous rows
+ *   keys    [B][G][key_tiles][key_tile / key_panel][D][key_panel]        k transposed: S = Q K^T is plain
+ *   values  [B][G][key_tiles][values_ld / value_panel][key_tile][value_panel]
  *
- * A product over a whole tile of values would spread one NaN over rows that may not see it (0 *
- * NaN). So tiles that hold something not finite are noted, and treated with care when they are
- * used.
+ * For the BLAS a tile is one panel: key_panel = key_tile, value_panel = values_ld = Dv.
+ *
+ * A product over a whole tile of values would spread one NaN over rows that may not see it (0 * NaN). So
+ * tiles that hold something not finite are noted, and treated with care when they are used.
  */
 #include "attention/problem.h"
 
@@ -39,13 +40,28 @@ void mha__pack_values(const struct mha__problem *problem,
                       const float *from,
                       int64_t ld);
 
-/* A packed tile of keys [D][key_tile], of values [tile rows][Dv], and whether the latter has a
- * note. */
-const float *mha__pack_key_tile(
+/* A packed tile of keys, of values, and whether the latter has a note. */
+float *mha__pack_key_tile(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile);
-const float *mha__pack_value_tile(
+float *mha__pack_value_tile(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile);
 bool mha__pack_is_noted(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile);
+
+/* Feature d of key c of a packed tile. */
+static inline int64_t mha__pack_key_at(const struct mha__problem *p,
+                                       const struct mha__planner_plan *plan,
+                                       int64_t c,
+                                       int64_t d)
+{
+    const int64_t width = plan->key_panel;
+    return (c / width * p->D + d) * width + c % width;
+}
+
+static inline int64_t mha__pack_value_at(const struct mha__planner_plan *plan, int64_t c, int64_t d)
+{
+    const int64_t width = plan->value_panel;
+    return (d / width * plan->key_tile + c) * width + d % width;
+}
 
 #endif

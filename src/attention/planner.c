@@ -4,15 +4,18 @@
 #include "attention/visibility.h"
 
 /*
- * The workspace, one block, 64-byte aligned pieces:
+ * The workspace, one block of 64-byte aligned pieces:
  *
- *   | q_heads | o_heads | keys | values | nonfinite | lane 0 | lane 1 | …
- *                                                   |
- *     attention   | queries | scores | out | values | rows | spans | visible | maxima |
- *     projection  | product | gathered |
+ *   | q_heads | o_heads | keys | values | nonfinite | masses | query_angles | key_angles | lane 0 | …
  *
- * q_heads and o_heads exist where the layer has that projection. Where D = Dv they are one: a task
- * reads its queries before it writes its output in their place, and no other task reads them.
+ * and in a lane, by turns:
+ *
+ *   | queries | scores | out | values | rows | spans | visible | maxima | score_copy | block |
+ *   | product | gathered |
+ *
+ * q_heads and o_heads exist where the layer has that projection. Where D = Dv they are one: a task reads
+ * its queries before it writes its output in their place, and no other task reads them. The pieces from
+ * masses on, maxima, score_copy and block exist where an option asks for them.
  */
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -38,19 +41,27 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 /*
  * Tiles of QK^T and P V, queries x keys.
  *
- * PACKED, free      every call packs both operands, so big tiles pay the packing off: 256 x 256 is
- * 5 to 8 % ahead of 128 x 256 and 64 x 512 at T = 1024 and 4096 (Zen 3, OpenBLAS 0.3.21, D = 64).
+ * PACKED, free      every call packs both operands, so big tiles pay the packing off: 256 x 256 is 5 to 8 %
+ *                   ahead of 128 x 256 and 64 x 512 at T = 1024 and 4096 (Zen 3, OpenBLAS 0.3.21, D = 64).
  *                   Banded: 128 rows, in bands of 64 where the diagonal passes.
  * PACKED, confined  m n k <= 262144: 64 x 64 at D = 64.
- * SMALL             copy-free up to m n k = 10^6: 96 x 128 at D = 64, 64 x 64 at D = 128; banded 32
- * rows. SMALL, confined   32 x 128 at D = 64 is exactly 262144.
+ * SMALL             copy-free up to m n k = 10^6: 96 x 128 at D = 64, 96 x 64 at D = 128; banded 32 rows.
+ * SMALL, confined   32 x 128 at D = 64 is exactly 262144.
+ * fused             no packing a call and no limit: a tile of scores that stays in the second-level cache,
+ *                   rows a multiple of what panel_product takes at once (6, 8, 12).
  */
+enum { FUSED_KEYS = 192, FUSED_QUERIES = 96, FUSED_BANDED_QUERIES = 48, FUSED_BAND = 24, BAND = 64 };
+
 static void choose_tiles(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {
     const int64_t depth = larger(r->D, r->Dv);
     int64_t queries;
     int64_t keys;
-    if (r->blas.family == MHA__BLAS_SMALL) {
+    if (r->fused) {
+        keys = FUSED_KEYS;
+        queries = r->banded ? FUSED_BANDED_QUERIES : FUSED_QUERIES;
+        plan->algorithm = "fused, own products";
+    } else if (r->blas.family == MHA__BLAS_SMALL) {
         keys = depth <= 64 ? 128 : 64;
         queries = clamp(r->blas.small_max / (keys * depth) / 16 * 16, 16, r->banded ? 32 : 96);
         plan->algorithm =
@@ -68,7 +79,10 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     while (queries > 32 && r->B * r->H < 8 && r->B * r->H * tiles_of(r->T, queries) < 8) {
         queries /= 2;
     }
-    plan->band = 64;
+    plan->band = r->fused ? FUSED_BAND : BAND;
+    if (r->block) {
+        queries = smaller(queries, 64); // a lane keeps [queries, S] weights
+    }
     plan->query_tile = smaller(queries, larger(r->T, 1));
     plan->key_tile = smaller(keys, larger(tiles_of(r->S, 64), 1) * 64);
 }
@@ -112,13 +126,19 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
     bool fits =
         reserve(&attention, &lane->queries, plan->query_tile, r->D, 1, f) &&
         reserve(&attention, &lane->scores, plan->query_tile, plan->score_ld, 1, f) &&
-        reserve(&attention, &lane->out, plan->query_tile, r->Dv, 1, f) &&
-        reserve(&attention, &lane->values, plan->key_tile, r->Dv, 1, f) &&
-        reserve(&attention, &lane->rows, plan->query_tile, 3, 1, f) &&
+        reserve(&attention, &lane->out, plan->query_tile, plan->values_ld, 1, f) &&
+        reserve(&attention, &lane->values, plan->key_tile, plan->values_ld, 1, f) &&
+        reserve(&attention, &lane->rows, plan->query_tile, 7, 1, f) &&
         reserve(&attention, &lane->spans, plan->query_tile, 1, 1, sizeof(struct mha__span)) &&
         reserve(&attention, &lane->visible, plan->query_tile, plan->key_tile / 64, 1, 8) &&
-        reserve(&attention, &lane->maxima, r->weights ? plan->key_tiles : 0, plan->query_tile, 1,
-                f);
+        reserve(&attention, &lane->maxima, r->weights ? plan->key_tiles + 1 : 0, plan->query_tile,
+                1, f) &&
+        reserve(&attention, &lane->score_copy, r->entropy ? plan->query_tile : 0, plan->score_ld, 1,
+                f) &&
+        reserve(&attention, &lane->block, plan->query_tile, plan->block_ld, 1, f);
+    int64_t top =
+        0; // behind the block: the weights of the top keys of a row where nobody wants them
+    fits = fits && reserve(&attention, &top, r->top, 1, 1, f);
     int64_t widest = larger(larger(r->Eq, r->Ek), larger(r->Ev, r->H * r->Dv));
     bool projects = r->project_q || r->project_k || r->project_v || r->project_out;
     int64_t projection = 0;
@@ -138,7 +158,14 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     plan->query_tiles = tiles_of(r->T, plan->query_tile);
     plan->key_tiles = tiles_of(r->S, plan->key_tile);
     plan->score_ld = plan->key_tile;
-    if (__builtin_mul_overflow(r->B * r->H, plan->query_tiles, &plan->tasks)) {
+    plan->fused = r->fused;
+    plan->key_panel = r->fused ? r->panel : plan->key_tile;
+    plan->value_panel = r->fused ? r->panel : r->Dv;
+    plan->values_ld = tiles_of(r->Dv, plan->value_panel) * plan->value_panel;
+    plan->block_ld = r->block ? tiles_of(r->S + r->extra, 16) * 16 : 0;
+    plan->heads_together = r->heads_together;
+    if (__builtin_mul_overflow(r->B * (r->heads_together ? 1 : r->H), plan->query_tiles,
+                               &plan->tasks)) {
         return false;
     }
     const int64_t f = sizeof(float);
@@ -154,9 +181,16 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     int64_t padded = 0;
     fits = fits && !__builtin_mul_overflow(plan->key_tiles, plan->key_tile, &padded) &&
            reserve(&bytes, &plan->keys, r->B * r->G, padded, r->D, f) &&
-           reserve(&bytes, &plan->values, r->B * r->G, r->S, r->Dv, f) &&
+           reserve(&bytes, &plan->values, r->B * r->G, padded, plan->values_ld, f) &&
            reserve(&bytes, &plan->nonfinite, r->B * r->G, plan->key_tiles, 1, 1);
     plan->packed_bytes = bytes - before;
+    fits = fits &&
+           reserve(&bytes, &plan->masses, r->masses ? r->B * r->H : 0, plan->query_tiles,
+                   r->S + r->extra, f) &&
+           reserve(&bytes, &plan->query_angles, r->rotary_size > 0 ? r->B : 0, r->T, r->rotary_size,
+                   f) &&
+           reserve(&bytes, &plan->key_angles, r->rotary_size > 0 ? r->rotary_key_tables : 0, padded,
+                   r->rotary_size, f);
     /* No phase has more tasks than this, and no lane more than one task at a time. */
     int64_t most = larger(
         plan->tasks,

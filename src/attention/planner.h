@@ -16,48 +16,66 @@ struct mha__planner_request {
     int64_t B, T, S, H, G, D, Dv;
     int64_t Eq, Ek, Ev, Eo;
     bool project_q, project_k, project_v, project_out;
-    bool gather;  /* an input of a projection is strided: its rows are copied first */
-    bool banded;  /* causal or window: half of a tile near the diagonal is empty */
-    bool weights; /* the weights are an output */
+    bool gather;         /* an input of a projection is strided: its rows are copied first */
+    bool banded;         /* causal or window: half of a tile near the diagonal is empty */
+    bool weights;        /* some output is made of the weights */
+    bool block;          /* … and they are no output themselves: a lane keeps rows of them */
+    bool heads_together; /* the mean over the heads: a task takes all heads of its rows */
+    bool masses;         /* sums of weights over the queries */
+    bool entropy;
+    int64_t extra;             /* columns beside the S keys */
+    int64_t top;               /* top keys a row */
+    int64_t rotary_size;       /* 0: no rotary positions */
+    int64_t rotary_key_tables; /* see rotary.h */
     int64_t threads;
+    bool fused;    /* MHA_ENGINE_FUSED: our own products inside attention */
+    int64_t panel; /* of the kernel set in use: see panel_product */
     struct mha__blas_state blas;
 };
 
-/* Scratch memory of one lane, in bytes from its start. Attention and projection take turns in it.
- */
+/* Scratch memory of one lane, in bytes from its start. Attention and projection take turns in it. */
 struct mha__planner_lane {
-    int64_t queries; /* [query_tile, D]  scaled */
-    int64_t scores;  /* [query_tile, score_ld] */
-    int64_t out;     /* [query_tile, Dv] */
-    int64_t values;  /* [key_tile, Dv]   a tile of V with what is not finite replaced by 0 */
-    int64_t rows;    /* 3 x [query_tile] max, sum, shrink */
-    int64_t spans;   /* [query_tile] struct mha__span */
-    int64_t visible; /* [query_tile, key_tile / 64] bits */
-    int64_t
-        maxima; /* [key_tiles, query_tile] the running maximum after each tile, for the weights */
-    int64_t product;  /* [row_tile, column_tile] */
-    int64_t gathered; /* [row_tile, widest input] */
+    int64_t queries;    /* [query_tile, D]  scaled */
+    int64_t scores;     /* [query_tile, score_ld] */
+    int64_t out;        /* [query_tile, values_ld] */
+    int64_t values;     /* a tile of packed values with what is not finite replaced by 0 */
+    int64_t rows;       /* 7 x [query_tile] max, sum, shrink, factor, lse, entropy (2) */
+    int64_t spans;      /* [query_tile] struct mha__span */
+    int64_t visible;    /* [query_tile, key_tile / 64] bits */
+    int64_t maxima;     /* [key_tiles + 1, query_tile] the running maximum after each tile */
+    int64_t score_copy; /* [query_tile, score_ld] for the entropy */
+    int64_t block;      /* [query_tile, block_ld] weights, then [top] */
+    int64_t product;    /* [row_tile, column_tile] */
+    int64_t gathered;   /* [row_tile, widest input] */
     int64_t bytes;
 };
 
 struct mha__planner_plan {
     int64_t query_tile, key_tile;
     int64_t query_tiles, key_tiles;
-    int64_t
-        band; /* queries a product in a mixed tile, each clipped to the keys its last row sees */
+    int64_t band;     /* queries a product in a mixed tile, each clipped to the keys its rows see */
     int64_t score_ld; /* row of a tile of scores, a multiple of 16 */
-    int64_t tasks;    /* B H query_tiles */
-    int64_t row_tile; /* projections: rows a task */
-    int64_t k_block;  /* projections: inputs a product */
+    int64_t block_ld; /* row of the block of weights, 0: no block */
+    bool heads_together;
+    bool fused;
+    int64_t key_panel;   /* columns of a panel of packed keys: all of a tile, or panel_product's */
+    int64_t value_panel; /* the same of packed values: Dv, or panel_product's */
+    int64_t values_ld;   /* Dv in whole panels: a row of O, a key's share of the packed values */
+    int64_t tasks;       /* B H query_tiles; heads_together: B query_tiles */
+    int64_t row_tile;    /* projections: rows a task */
+    int64_t k_block;     /* projections: inputs a product */
     int64_t lanes;
 
     /* The workspace, in bytes from its start; every piece 64-byte aligned. */
     int64_t q_heads;   /* [B, T, H, D]   projected queries */
     int64_t o_heads;   /* [B, T, H, Dv]  attention output before its projection; may be q_heads */
-    int64_t keys;      /* [B, G, key_tiles, D, key_tile] */
-    int64_t values;    /* [B, G, S, Dv] */
+    int64_t keys;      /* [B, G, key_tiles, key_tile / key_panel, D, key_panel] */
+    int64_t values;    /* [B, G, key_tiles, values_ld / value_panel, key_tile, value_panel] */
     int64_t nonfinite; /* [B, G, key_tiles] bytes */
-    int64_t lane0;     /* lanes x lane.bytes */
+    int64_t masses;    /* [B, H, query_tiles, S + extra] weights summed over a task's rows */
+    int64_t query_angles; /* see rotary.h */
+    int64_t key_angles;
+    int64_t lane0; /* lanes x lane.bytes */
     int64_t bytes;
     int64_t packed_bytes; /* keys, values, nonfinite */
     struct mha__planner_lane lane;

@@ -12,6 +12,8 @@
 #include "kernels/kernels.h"
 #include "platform/parallel.h"
 
+#include <mha/call.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,17 +41,71 @@ struct mha__weight {
     const float *bias;  /* [out] or NULL */
 };
 
+/* An additive bias [batch, heads, queries, keys]; an axis of size 1 has stride 0. Keys beyond its last
+ * axis are hidden. */
+struct mha__bias {
+    const float *data;
+    int64_t stride[3]; /* of b, h, i */
+    int64_t keys;
+};
+
+/* An output [B,H,T,…] by strides; data NULL: not asked for. */
+struct mha__rows {
+    float *data;
+    int64_t stride[3]; /* of b, h, i */
+};
+
+enum { MHA__MOST_BIASES = 4, MHA__MOST_EXTRA = 2 };
+
 struct mha__problem {
     int64_t B, T, S, H, G, D, Dv;
     int64_t Eq, Ek, Ev, Eo;
-    float scale;
     struct mha__weight weight[4]; /* by MHA_PROJECTION_* */
     struct mha__input query, key, value;
-    struct mha__output out;    /* data NULL: not asked for */
-    float *weights;            /* [B,H,T,S] by strides, or NULL */
-    int64_t weights_stride[3]; /* of b, h, i */
-    float *lse;                /* [B,H,T] by strides, or NULL */
-    int64_t lse_stride[3];
+
+    /* Scores. Arrays of H entries, or NULL: the number is for all heads, or there is none. */
+    float scale, softcap; /* softcap 0: none */
+    const float *head_scales, *head_softcaps;
+    const float *sinks, *gates;
+    bool alibi;
+    const float *slopes; /* [H], or NULL: the default ones */
+    int64_t biases;
+    struct mha__bias bias[MHA__MOST_BIASES];
+    mha_score_callback score_callback;
+    void *score_user;
+
+    /* Rotary positions: size 0 is none. ids [ids_batch, T] and [ids_batch, S], or NULL: by alignment. */
+    int32_t rotary_pairing;
+    int64_t rotary_size;
+    double rotary_base;
+    int64_t ids_batch;
+    const int64_t *query_ids, *key_ids;
+
+    /* Keys S, S+1 that every real query sees: extra of them, values beside; NULL stands for zeros. */
+    int64_t extra;
+    const float *extra_key[MHA__MOST_EXTRA];   /* [G, D] */
+    const float *extra_value[MHA__MOST_EXTRA]; /* [G, Dv] */
+
+    /* Dropout of the weights: 0 is none. keep [B,H,T,S], or NULL: by Philox from the seed. */
+    double dropout;
+    uint64_t seed;
+    const uint8_t *keep;
+
+    struct mha__output out; /* data NULL: not asked for */
+    struct mha__rows weights, weights_dropped;
+    struct mha__rows scores_scaled, scores_capped, scores_biased;
+    struct mha__rows lse, entropy,
+        maximum;                     /* rows of one number: stride[2] is from query to query */
+    struct mha__rows weights_mean;   /* [B,T,S']: stride[1] unused */
+    struct mha__rows key_mass;       /* [B,H,S'] */
+    struct mha__rows key_mass_total; /* [B,S'] */
+    mha_weights_callback weights_callback;
+    void *weights_user;
+    int64_t top; /* keys a row; 0: not asked for */
+    int64_t *top_keys;
+    float *top_weights; /* [B,H,T,top] or NULL */
+
+    bool one_thread;                /* a callback that must not be called at once from several */
     const struct mha__rules *rules; /* NULL: all is visible */
 };
 

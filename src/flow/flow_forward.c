@@ -2,6 +2,7 @@
 #include "flow/flow_forward.h"
 
 #include "attention/attend.h"
+#include "attention/rotary.h"
 #include "flow/project.h"
 #include "platform/status.h"
 
@@ -26,6 +27,31 @@ static void phase_task(void *arg, int64_t task, int64_t lane)
         }
         task -= tasks;
     }
+}
+
+static void angles_task(void *arg, int64_t task, int64_t lane)
+{
+    const struct mha__projection *common = arg;
+    (void)lane;
+    mha__rotary_task(common->problem, common->means, task);
+}
+
+static void turn_task(void *arg, int64_t tile, int64_t lane)
+{
+    const struct mha__projection *common = arg;
+    (void)lane;
+    mha__rotary_turn_keys(common->problem, common->means, tile);
+}
+
+/* Angles for every token, then the packed keys turn; queries turn when a task loads them. */
+static int32_t turn_keys(struct mha__projection *common, mha_error *err)
+{
+    const struct mha__problem *p = common->problem;
+    const struct mha__means *means = common->means;
+    MHA_TRY(
+        mha__parallel_for(&means->executor, mha__rotary_tasks(p, means), angles_task, common, err));
+    return mha__parallel_for(&means->executor, p->B * p->G * means->plan.key_tiles, turn_task,
+                             common, err);
 }
 
 static int32_t run_phase(struct phase *phase, const struct mha__means *means, mha_error *err)
@@ -61,7 +87,7 @@ mha__flow_forward(const struct mha__problem *p, const struct mha__means *means, 
     // Q = x_q Wq^T + bq    K = x_k Wk^T + bk    V = x_v Wv^T + bv;  K and V end packed. Without an
     // output (the weights alone are asked for) nothing needs V.
     memset(mha__piece(means, plan->nonfinite), 0, (size_t)(p->B * p->G * plan->key_tiles));
-    const struct mha__projection common = {.problem = p, .means = means};
+    struct mha__projection common = {.problem = p, .means = means};
     struct phase in = {.projections = p->out.data ? 3 : 2, .projection = {common, common, common}};
     struct mha__projection *q = &in.projection[0];
     struct mha__projection *k = &in.projection[1];
@@ -80,6 +106,9 @@ mha__flow_forward(const struct mha__problem *p, const struct mha__means *means, 
     v->tokens = p->S;
     v->target = MHA__PROJECT_TO_VALUES;
     MHA_TRY(run_phase(&in, means, err));
+    if (p->rotary_size > 0) {
+        MHA_TRY(turn_keys(&common, err));
+    }
 
     // o = concat_h softmax(scale Q_h K_g^T) V_g
     const struct mha__input queries = project_q ? heads_in(q_heads, p->T, p->H, p->D) : p->query;

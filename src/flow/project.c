@@ -77,7 +77,7 @@ static void store_rows(const struct mha__projection *p, const struct tile *tile)
         const int64_t b = (tile->r0 + r) / p->tokens;
         const int64_t t = (tile->r0 + r) % p->tokens;
         if (p->zero_padding && b != rules_of) {
-            mha__visibility_of_batch_row(p->problem->rules, b, p->problem->T, p->problem->S,
+            mha__visibility_of_batch_row(p->problem->rules, b, 0, p->problem->T, p->problem->S,
                                          &rules);
             rules_of = b;
         }

@@ -16,6 +16,7 @@
 
 struct mha__kernels {
     const char *name;
+    int64_t panel; /* columns of a panel of panel_product */
 
     /*
      * Online softmax of one tile (Milakov and Gimelshein 2018), a row at a time:
@@ -28,7 +29,7 @@ struct mha__kernels {
      * score keeps m = -infinity, p = 0. NaN or +infinity at a visible j makes the row's l NaN, and
      * no other row's. bit j % 64 of visible[row * words + j / 64] says visible; NULL: all are. ld
      * is a multiple of 16 and at least columns: whole vectors are loaded and stored. Returns
-     * whether some shrink is not 1. Error: exp within 1 ulp; a p below 2^-126 becomes 0.
+     * whether some shrink is not 1. Error: exp within 1.2 ulp; a p below 2^-126 becomes 0.
      */
     bool (*softmax_tile)(float *scores,
                          int64_t ld,
@@ -39,6 +40,38 @@ struct mha__kernels {
                          float *row_max,
                          float *row_sum,
                          float *shrink);
+
+    /* s = cap tanh(s / cap), n numbers, cap > 0. Error: tanh within 4 ulp. */
+    void (*softcap_row)(float *s, int64_t n, float cap);
+
+    /* s += bias, n numbers */
+    void (*add_row)(float *s, const float *bias, int64_t n);
+
+    /* s[c] -= slope |stand - c|, n numbers */
+    void (*alibi_row)(float *s, int64_t n, float slope, float stand);
+
+    /* Clears bit c % 64 of bits[c / 64] where bias[c] is -infinity. */
+    void (*hide_infinite)(uint64_t *bits, const float *bias, int64_t n);
+
+    /* sum[0] += sum_c p_c, sum[1] += sum_c p_c (s_c - m) over the n numbers where p_c is not 0. */
+    void (*entropy_row)(const float *p, const float *s, int64_t n, float m, float sum[2]);
+
+    /*
+     * C = A B, or C += A B: A [m, k] with lda, C [m, n] with ldc, B in panels of `panel` columns, [k, panel]
+     * each, `stride` numbers apart. C is computed and stored in whole panels: ldc has room for them, and
+     * what stands beyond column n is worthless. Each number is one sum over k in its order, so the bits of a
+     * row do not depend on the others.
+     */
+    void (*panel_product)(int64_t m,
+                          int64_t n,
+                          int64_t k,
+                          const float *a,
+                          int64_t lda,
+                          const float *b,
+                          int64_t stride,
+                          bool add,
+                          float *c,
+                          int64_t ldc);
 
     /* x[r, :] *= factor[r] */
     void (*scale_rows)(float *x, int64_t ld, int64_t rows, int64_t columns, const float *factor);

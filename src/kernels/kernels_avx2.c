@@ -6,6 +6,8 @@
 #define MHA__KERNELS_NAME avx2
 #define W                 8
 #define W_T               8
+#define PANEL_ROWS        6
+#define PANEL_VECTORS     2
 #define transpose_block   transpose_8x8
 
 typedef __m256 vec;
@@ -42,6 +44,33 @@ static inline mask v_mask(uint32_t bits)
 static inline vec v_select(mask m, vec a, vec b)
 {
     return _mm256_blendv_ps(b, a, m);
+}
+
+#define v_div _mm256_div_ps
+
+static inline vec v_abs(vec x)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+}
+
+static inline vec v_sign_of(vec a, vec b)
+{
+    return _mm256_or_ps(a, _mm256_and_ps(_mm256_set1_ps(-0.0f), b));
+}
+
+static inline mask v_less(vec a, vec b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
+}
+
+static inline mask v_equal(vec a, vec b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_EQ_OQ);
+}
+
+static inline uint32_t v_bits_equal(vec a, vec b)
+{
+    return (uint32_t)_mm256_movemask_ps(v_equal(a, b));
 }
 
 static inline int v_all_finite(vec x)

@@ -6,6 +6,8 @@
 #define MHA__KERNELS_NAME avx512
 #define W                 16
 #define W_T               8
+#define PANEL_ROWS        12
+#define PANEL_VECTORS     2
 #define transpose_block   transpose_8x8
 
 typedef __m512 vec;
@@ -40,6 +42,30 @@ static inline mask v_mask(uint32_t bits)
 static inline vec v_select(mask m, vec a, vec b)
 {
     return _mm512_mask_blend_ps(m, b, a);
+}
+
+#define v_div _mm512_div_ps
+#define v_abs _mm512_abs_ps
+
+static inline vec v_sign_of(vec a, vec b)
+{
+    const __m512i sign = _mm512_and_epi32(_mm512_castps_si512(b), _mm512_set1_epi32(INT32_MIN));
+    return _mm512_castsi512_ps(_mm512_or_epi32(_mm512_castps_si512(a), sign));
+}
+
+static inline mask v_less(vec a, vec b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
+}
+
+static inline mask v_equal(vec a, vec b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
+}
+
+static inline uint32_t v_bits_equal(vec a, vec b)
+{
+    return v_equal(a, b);
 }
 
 static inline int v_all_finite(vec x)

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The body of every vector kernel set, for any width. The including file defines, for its
- * instructions:
+ * The body of every vector kernel set, for any width. The including file defines, for its instructions:
  *
- *   W                       numbers a vector, at most 16        MHA__KERNELS_NAME  avx2
+ *   MHA__KERNELS_NAME       avx2, say
+ *   W                       numbers a vector, at most 16
  *   vec, mask               a vector of W floats; W truth values
- *   v_set1, v_load, v_store, v_add, v_sub, v_mul, v_fma(a, b, c) = a b + c, v_fms(a, b, c) = a b -
- * c v_max(a, b)             the larger; b where one is NaN v_round                 to the nearest
- * whole number v_pow2(n)               2^n for whole n in -126 .. 127, 0 for n = -127; anything for
- * NaN v_mask(bits)            lane i is bit i                     v_select(m, a, b)  m ? a : b
+ *   v_set1, v_load, v_store, v_add, v_sub, v_mul, v_div, v_abs
+ *   v_fma(a, b, c)          a b + c, rounded once; v_fms(a, b, c) is a b - c
+ *   v_max(a, b)             the larger; b where one is NaN
+ *   v_round                 to the nearest whole number
+ *   v_pow2(n)               2^n for whole n in -126 .. 127, 0 for n = -127; anything for NaN
+ *   v_sign_of(a, b)         |a| with the sign of b, for a >= 0
+ *   v_mask(bits)            lane i is bit i; v_select(m, a, b) is m ? a : b
+ *   v_less, v_equal         truth values; false where one is NaN
+ *   v_bits_equal(a, b)      bit i: lane i is equal
  *   v_all_finite(x)         0 or not 0
- *   transpose_block         W_T x W_T, see transpose below
+ *   PANEL_ROWS, PANEL_VECTORS   the block of panel_product that fits the registers
+ *   W_T, transpose_block    transposes W_T x W_T numbers, see transpose below
  *
  * No include guard: it is included once by each kernels_<set>.c.
  */
@@ -23,7 +29,7 @@
 /*
  * exp(x) for x <= 0: x log2 e = n + f, |f| <= 1/2, exp(x) = 2^n p(f), p the polynomial of degree 6
  * that is closest to 2^f in the relative error. n comes off before the product is rounded, so f is
- * exact but for its last bit: below 1 ulp in all. -infinity gives 0, NaN stays.
+ * exact but for its last bit: 1.15 ulp at most in all. -infinity gives 0, NaN stays.
  */
 static inline vec v_exp(vec x)
 {
@@ -166,6 +172,200 @@ static bool softmax_tile(float *scores,
         any |= factor != 1.0f;
     }
     return any;
+}
+
+/*
+ * tanh: for |x| < 0.625 the odd polynomial x + x^3 q(x^2) (Cephes, S. Moshier), so that small scores keep
+ * their relative error; beyond it (1 - e) / (1 + e) with e = exp(-2 |x|), which neither overflows nor
+ * cancels. NaN stays.
+ */
+static inline vec v_tanh(vec x)
+{
+    const vec one = v_set1(1.0f);
+    const vec size = v_abs(x);
+    const vec e = v_exp(v_mul(v_set1(-2.0f), size));
+    const vec far = v_sign_of(v_div(v_sub(one, e), v_add(one, e)), x);
+    const vec y = v_mul(x, x);
+    vec q = v_set1(-5.70498872745e-3f);
+    q = v_fma(q, y, v_set1(2.06390887954e-2f));
+    q = v_fma(q, y, v_set1(-5.37397155531e-2f));
+    q = v_fma(q, y, v_set1(1.33314422036e-1f));
+    q = v_fma(q, y, v_set1(-3.33332819422e-1f));
+    const vec near = v_fma(v_mul(q, y), x, x);
+    return v_select(v_less(size, v_set1(0.625f)), near, far);
+}
+
+static void softcap_row(float *s, int64_t n, float cap)
+{
+    const vec c = v_set1(cap);
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        v_store(s + i, v_mul(c, v_tanh(v_div(v_load(s + i), c))));
+    }
+    if (i < n) {
+        float lanes[W] = {0};
+        for (int64_t j = i; j < n; j++) {
+            lanes[j - i] = s[j];
+        }
+        v_store(lanes, v_mul(c, v_tanh(v_div(v_load(lanes), c))));
+        for (int64_t j = i; j < n; j++) {
+            s[j] = lanes[j - i];
+        }
+    }
+}
+
+static void add_row(float *s, const float *bias, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        v_store(s + i, v_add(v_load(s + i), v_load(bias + i)));
+    }
+    for (; i < n; i++) {
+        s[i] += bias[i];
+    }
+}
+
+static void alibi_row(float *s, int64_t n, float slope, float stand)
+{
+    float lanes[W];
+    for (int i = 0; i < W; i++) {
+        lanes[i] = (float)i;
+    }
+    const vec lane = v_load(lanes);
+    const vec minus_slope = v_set1(-slope);
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        const vec distance = v_abs(v_sub(v_set1(stand), v_add(v_set1((float)i), lane)));
+        v_store(s + i, v_fma(minus_slope, distance, v_load(s + i)));
+    }
+    for (; i < n; i++) {
+        s[i] = fmaf(-slope, fabsf(stand - (float)i), s[i]);
+    }
+}
+
+static void hide_infinite(uint64_t *bits, const float *bias, int64_t n)
+{
+    const vec least = v_set1(-INFINITY);
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        bits[i / 64] &= ~((uint64_t)v_bits_equal(v_load(bias + i), least) << (i % 64));
+    }
+    for (; i < n; i++) {
+        if (bias[i] == -INFINITY) {
+            bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
+        }
+    }
+}
+
+static void entropy_row(const float *p, const float *s, int64_t n, float m, float sum[2])
+{
+    const vec zero = v_set1(0.0f);
+    const vec base = v_set1(m);
+    vec sums = zero;
+    vec products = zero;
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        const vec x = v_load(p + i);
+        // where p is 0 the score may be -infinity, or anything if it is hidden
+        const vec product = v_mul(x, v_sub(v_load(s + i), base));
+        products = v_add(products, v_select(v_equal(x, zero), zero, product));
+        sums = v_add(sums, x);
+    }
+    sum[0] += sum_of(sums);
+    sum[1] += sum_of(products);
+    for (; i < n; i++) {
+        if (p[i] != 0.0f) {
+            sum[0] += p[i];
+            sum[1] += p[i] * (s[i] - m);
+        }
+    }
+}
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/*
+ * rows x PANEL numbers of C: `rows` is a constant wherever this is inlined, so all sums stay in registers,
+ * rows * PANEL_VECTORS of them. A comes by broadcast, B a panel row at a time.
+ */
+static inline __attribute__((always_inline)) void panel_block(int rows,
+                                                              int64_t k,
+                                                              const float *a,
+                                                              int64_t lda,
+                                                              const float *b,
+                                                              bool add,
+                                                              float *c,
+                                                              int64_t ldc)
+{
+    vec sum[PANEL_ROWS][PANEL_VECTORS];
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        UNROLL
+        for (int v = 0; v < PANEL_VECTORS; v++) {
+            sum[r][v] = v_set1(0.0f);
+        }
+    }
+    /* One pointer for three rows, not for each: there are not as many registers for addresses. */
+    const float *three[(PANEL_ROWS + 2) / 3];
+    UNROLL
+    for (int r = 0; r < rows; r += 3) {
+        three[r / 3] = a + r * lda;
+    }
+    for (int64_t p = 0; p < k; p++) {
+        vec row[PANEL_VECTORS];
+        UNROLL
+        for (int v = 0; v < PANEL_VECTORS; v++) {
+            row[v] = v_load(b + p * PANEL_VECTORS * W + v * W);
+        }
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            const vec x = v_set1(three[r / 3][r % 3 * lda + p]);
+            UNROLL
+            for (int v = 0; v < PANEL_VECTORS; v++) {
+                sum[r][v] = v_fma(x, row[v], sum[r][v]);
+            }
+        }
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        UNROLL
+        for (int v = 0; v < PANEL_VECTORS; v++) {
+            float *to = c + r * ldc + v * W;
+            v_store(to, add ? v_add(v_load(to), sum[r][v]) : sum[r][v]);
+        }
+    }
+}
+
+static void panel_product(int64_t m,
+                          int64_t n,
+                          int64_t k,
+                          const float *a,
+                          int64_t lda,
+                          const float *b,
+                          int64_t stride,
+                          bool add,
+                          float *c,
+                          int64_t ldc)
+{
+    enum { PANEL = PANEL_VECTORS * W };
+    for (int64_t j = 0; j < n; j += PANEL, b += stride, c += PANEL) {
+        int64_t i = 0;
+        for (; i + PANEL_ROWS <= m; i += PANEL_ROWS) {
+            panel_block(PANEL_ROWS, k, a + i * lda, lda, b, add, c + i * ldc, ldc);
+        }
+        for (; i + 4 <= m && PANEL_ROWS > 4; i += 4) {
+            panel_block(4, k, a + i * lda, lda, b, add, c + i * ldc, ldc);
+        }
+        for (; i + 2 <= m; i += 2) {
+            panel_block(2, k, a + i * lda, lda, b, add, c + i * ldc, ldc);
+        }
+        for (; i < m; i++) {
+            panel_block(1, k, a + i * lda, lda, b, add, c + i * ldc, ldc);
+        }
+    }
 }
 
 static void scale_rows(float *x, int64_t ld, int64_t rows, int64_t columns, const float *factor)
@@ -318,7 +518,14 @@ static void column_product(int64_t m,
 
 const struct mha__kernels MHA__TABLE(MHA__KERNELS_NAME) = {
     .name = MHA__TEXT(MHA__KERNELS_NAME),
+    .panel = PANEL_VECTORS * W,
+    .panel_product = panel_product,
     .softmax_tile = softmax_tile,
+    .softcap_row = softcap_row,
+    .add_row = add_row,
+    .alibi_row = alibi_row,
+    .hide_infinite = hide_infinite,
+    .entropy_row = entropy_row,
     .scale_rows = scale_rows,
     .scaled_copy = scaled_copy,
     .biased_copy = biased_copy,

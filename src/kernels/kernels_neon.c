@@ -7,6 +7,8 @@
 #define MHA__KERNELS_NAME neon
 #define W                 4
 #define W_T               4
+#define PANEL_ROWS        8
+#define PANEL_VECTORS     2
 #define transpose_block   transpose_4x4
 
 typedef float32x4_t vec;
@@ -50,6 +52,22 @@ static inline mask v_mask(uint32_t bits)
 static inline vec v_select(mask m, vec a, vec b)
 {
     return vbslq_f32(m, a, b);
+}
+
+#define v_div   vdivq_f32
+#define v_abs   vabsq_f32
+#define v_less  vcltq_f32
+#define v_equal vceqq_f32
+
+static inline vec v_sign_of(vec a, vec b)
+{
+    return vbslq_f32(vdupq_n_u32(0x80000000u), b, a);
+}
+
+static inline uint32_t v_bits_equal(vec a, vec b)
+{
+    static const uint32_t lanes[4] = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(vceqq_f32(a, b), vld1q_u32(lanes)));
 }
 
 static inline int v_all_finite(vec x)

@@ -46,6 +46,76 @@ static bool softmax_tile(float *scores,
     return any;
 }
 
+static void softcap_row(float *s, int64_t n, float cap)
+{
+    for (int64_t i = 0; i < n; i++) {
+        s[i] = cap * tanhf(s[i] / cap);
+    }
+}
+
+static void add_row(float *s, const float *bias, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        s[i] += bias[i];
+    }
+}
+
+static void alibi_row(float *s, int64_t n, float slope, float stand)
+{
+    for (int64_t i = 0; i < n; i++) {
+        s[i] -= slope * fabsf(stand - (float)i);
+    }
+}
+
+static void hide_infinite(uint64_t *bits, const float *bias, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (bias[i] == -INFINITY) {
+            bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
+        }
+    }
+}
+
+static void entropy_row(const float *p, const float *s, int64_t n, float m, float sum[2])
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (p[i] != 0.0f) {
+            sum[0] += p[i];
+            sum[1] += p[i] * (s[i] - m);
+        }
+    }
+}
+
+enum { PANEL = 16 };
+
+static void panel_product(int64_t m,
+                          int64_t n,
+                          int64_t k,
+                          const float *a,
+                          int64_t lda,
+                          const float *b,
+                          int64_t stride,
+                          bool add,
+                          float *c,
+                          int64_t ldc)
+{
+    for (int64_t j = 0; j < n; j += PANEL) {
+        const float *panel = b + j / PANEL * stride;
+        for (int64_t i = 0; i < m; i++) {
+            float sum[PANEL] = {0};
+            for (int64_t p = 0; p < k; p++) {
+                for (int64_t l = 0; l < PANEL; l++) {
+                    sum[l] += a[i * lda + p] * panel[p * PANEL + l];
+                }
+            }
+            float *to = c + i * ldc + j;
+            for (int64_t l = 0; l < PANEL; l++) {
+                to[l] = add ? to[l] + sum[l] : sum[l];
+            }
+        }
+    }
+}
+
 static void scale_rows(float *x, int64_t ld, int64_t rows, int64_t columns, const float *factor)
 {
     for (int64_t r = 0; r < rows; r++) {
@@ -122,7 +192,14 @@ static void column_product(int64_t m,
 
 const struct mha__kernels mha__kernels_ref = {
     .name = "ref",
+    .panel = PANEL,
+    .panel_product = panel_product,
     .softmax_tile = softmax_tile,
+    .softcap_row = softcap_row,
+    .add_row = add_row,
+    .alibi_row = alibi_row,
+    .hide_infinite = hide_infinite,
+    .entropy_row = entropy_row,
     .scale_rows = scale_rows,
     .scaled_copy = scaled_copy,
     .biased_copy = biased_copy,

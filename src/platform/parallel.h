@@ -3,15 +3,15 @@
 #define MHA__PARALLEL_H
 
 /*
- * count independent tasks on several threads. Tasks are claimed from one counter, so who runs a
- * task is chance, but what it computes must not depend on it: that is why bits are the same for
- * every number of threads.
+ * count independent tasks on several threads. Tasks are claimed from one counter, so who runs a task is
+ * chance, but what it computes must not depend on it: that is why bits are the same for every number of
+ * threads.
  *
- * A thread that works on tasks is a lane, 0 .. lanes-1; scratch memory belongs to a lane. Every
- * lane holds a place in the BLAS and runs in the floating-point environment of fpenv.h.
+ * A thread that works on tasks is a lane, 0 .. lanes-1; scratch memory belongs to a lane. Every lane
+ * holds a place in the BLAS and runs in the floating-point environment of fpenv.h.
  *
- *   own pool   process-wide, started at first need, at most 63 workers that sleep when idle and
- * stay; several calls share it. The caller is lane 0 and waits for no worker that has not begun.
+ *   own pool   process-wide, started at first need, at most 63 workers that sleep when idle and stay;
+ *              several calls share it. The caller is lane 0 and waits for no worker that has not begun.
  *   the host   executes lanes as its tasks, in any order, also one after another.
  */
 #include <mha/context.h>

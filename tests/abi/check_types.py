@@ -4,7 +4,7 @@
 
 Walks clang's AST of the public headers and fails on anything but int32_t, int64_t, uint64_t, float, double,
 pointers to these (uint8_t and void behind a pointer too), pointers to opaque mha_ structs, const char * and
-char * buffers, and callback typedefs; on variadics, on struct, union and enum types with a body, on variables
+char * buffers, arrays of input tensors (const float *const *), and callback typedefs; on variadics, on struct, union and enum types with a body, on variables
 and inline functions.
 
 Usage: check_types.py SOURCE_DIR
@@ -19,7 +19,8 @@ import tempfile
 
 SCALARS = {"int32_t", "int64_t", "uint64_t", "float", "double"}
 POINTED = SCALARS | {"uint8_t", "void", "char"}
-CALLBACKS = {"mha_parallel_for"}
+CALLBACKS = {"mha_parallel_for", "mha_score_callback", "mha_weights_callback"}
+INPUT_ARRAY = "const float *const *"
 
 
 def ast(clang, include, text, work):
@@ -32,6 +33,8 @@ def ast(clang, include, text, work):
 
 def allowed(kind):
     """Whether a type, as written, may stand in a signature."""
+    if kind == INPUT_ARRAY:
+        return True
     kind = re.sub(r"\b(const|restrict)\b", "", kind)
     kind = re.sub(r"\s+", " ", kind).strip()
     if kind in SCALARS or kind in CALLBACKS:

@@ -16,18 +16,6 @@ json_t *case_file_load(const char *path)
     return cases;
 }
 
-const char *case_file_missing_option(const json_t *entry)
-{
-    static const char *const later[] = {"bias",         "softcap", "sink",
-                                        "alibi_slopes", "rope",    "dropout"};
-    for (size_t i = 0; i < sizeof later / sizeof *later; ++i) {
-        if (json_object_get(entry, later[i])) {
-            return later[i];
-        }
-    }
-    return NULL;
-}
-
 static double number_of(const json_t *value)
 {
     const char *word = json_string_value(value);
@@ -110,6 +98,70 @@ static void read_rules(const json_t *entry, trial *p)
     }
 }
 
+/* {shape, data} of an additive bias [B,H,T,S], axes of size 1 broadcast. */
+static void read_bias(const json_t *entry, trial *p)
+{
+    const json_t *bias = json_object_get(entry, "bias");
+    if (!bias) {
+        return;
+    }
+    int64_t n[4] = {1, 1, 1, 1};
+    for (size_t a = 0; a < 4; ++a) {
+        n[a] = json_integer_value(json_array_get(json_object_get(bias, "shape"), a));
+    }
+    tensor *t = trial_add_bias(p, n, NULL);
+    copy_floats(bias, "data", t->data, tensor_elements(t));
+}
+
+static void read_scores(const json_t *entry, trial *p)
+{
+    const json_t *slopes = json_object_get(entry, "alibi_slopes");
+    const json_t *rope = json_object_get(entry, "rope");
+    p->softcap = (float)json_number_value(json_object_get(entry, "softcap"));
+    p->alibi = slopes != NULL;
+    if (json_is_array(slopes)) {
+        p->slopes_are_set = 1;
+        copy_floats(entry, "alibi_slopes", p->slopes, p->H);
+    }
+    if (json_object_get(entry, "sink")) {
+        p->sinks = 1;
+        p->parameter[MHA_PARAM_SINKS] = malloc((size_t)p->H * sizeof(float));
+        if (!p->parameter[MHA_PARAM_SINKS]) {
+            abort();
+        }
+        copy_floats(entry, "sink", p->parameter[MHA_PARAM_SINKS], p->H);
+    }
+    if (rope) {
+        p->rotary_pairing =
+            strcmp(json_string_value(json_object_get(rope, "pairing")), "halves") == 0
+                ? MHA_ROTARY_HALVES
+                : MHA_ROTARY_NEIGHBOURS;
+        p->rotary_size = json_integer_value(json_object_get(rope, "size"));
+        p->rotary_base = json_number_value(json_object_get(rope, "base"));
+    }
+}
+
+/* Outside training there is none. */
+static void read_dropout(const json_t *entry, trial *p)
+{
+    const json_t *keep = json_object_get(entry, "dropout_keep");
+    const size_t cells = (size_t)(p->B * p->H * p->T * p->S);
+    if (!json_is_true(json_object_get(entry, "training"))) {
+        return;
+    }
+    p->dropout = json_number_value(json_object_get(entry, "dropout"));
+    p->seed = 7;
+    if (keep) {
+        p->keep = malloc(cells + 1);
+        if (!p->keep || json_array_size(keep) != cells) {
+            abort();
+        }
+        for (size_t n = 0; n < cells; ++n) {
+            p->keep[n] = (uint8_t)json_integer_value(json_array_get(keep, n));
+        }
+    }
+}
+
 static void read_mask(const json_t *entry, trial *p)
 {
     const json_t *mask = json_object_get(entry, "bool_mask");
@@ -145,7 +197,7 @@ static void read_projections(const json_t *entry, trial *p)
     for (int32_t side = 0; side < 4; ++side) {
         trial_project(p, side, width[side], json_object_get(entry, bias[side]) != NULL);
     }
-    for (int32_t id = 0; id < 8; ++id) {
+    for (int32_t id = 0; id <= MHA_PARAM_OUT_BIAS; ++id) {
         int64_t count = trial_parameter_count(p, id);
         p->parameter[id] = malloc((size_t)(count + 1) * sizeof(float));
         if (!p->parameter[id]) {
@@ -174,7 +226,12 @@ void case_file_trial(const json_t *entry, trial *p)
     }
     read_rules(entry, p);
     read_mask(entry, p);
+    read_bias(entry, p);
+    read_scores(entry, p);
+    read_dropout(entry, p);
     trial_tensors(p, 1, 1);
+    trial_ask(p, MHA_TENSOR_WEIGHTS_MEAN);
+    trial_ask(p, MHA_TENSOR_WEIGHTS_DROPPED);
     copy_floats(entry, layer ? "query" : "q", p->query.data, tensor_elements(&p->query));
     copy_floats(entry, layer ? "key" : "k", p->key.data, tensor_elements(&p->key));
     copy_floats(entry, layer ? "value" : "v", p->value.data, tensor_elements(&p->value));

@@ -13,13 +13,7 @@
 /* Every entry as a JSON array; NULL with a sentence on stderr. Free with json_decref. */
 json_t *case_file_load(const char *path);
 
-/*
- * Why this version cannot run the entry: the name of an option that it does not have; NULL = it
- * can.
- */
-const char *case_file_missing_option(const json_t *entry);
-
-/* The problem of an entry, ready to run. */
+/* The problem of an entry, ready to run, with all kinds of weights and the log-sum-exp. */
 void case_file_trial(const json_t *entry, trial *p);
 
 /* Numbers of an array as double (expected) and their count. -1: the entry has no such field. */

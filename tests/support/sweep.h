@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 typedef enum sweep_factor {
-    SWEEP_B,
+    SWEEP_B, /* the last level is one packed batch row of several sequences */
     SWEEP_T,
     SWEEP_S,
     SWEEP_HEADS,
@@ -19,16 +19,33 @@ typedef enum sweep_factor {
     SWEEP_DV,
     SWEEP_PROJECTIONS,
     SWEEP_SCALE,
+    SWEEP_SOFTCAP,
+    SWEEP_ROTARY,
+    SWEEP_SINKS,
+    SWEEP_GATES,
+    SWEEP_EXTRA_KEYS,
     SWEEP_CAUSAL,
     SWEEP_ALIGNMENT,
     SWEEP_WINDOW,
     SWEEP_KEY_LENGTHS,
     SWEEP_QUERY_LENGTHS,
+    SWEEP_RANGES,
+    SWEEP_SEGMENTS,
     SWEEP_KEY_MASK,
     SWEEP_PAIR_MASK,
     SWEEP_FULL_MASK,
+    SWEEP_ALIBI,
+    SWEEP_BIAS_SHAPE,
+    SWEEP_BIAS_CELLS,
+    SWEEP_BIAS_LAYOUT,
+    SWEEP_CALLBACK,
+    SWEEP_DROPOUT,
     SWEEP_INPUT_LAYOUT,
     SWEEP_OUTPUTS,
+    SWEEP_WEIGHTS,
+    SWEEP_STAGES,
+    SWEEP_STATISTICS,
+    SWEEP_TOP_KEYS,
     SWEEP_OUTPUT_LAYOUT,
     SWEEP_NUMBERS,
     SWEEP_THREADS,
@@ -47,6 +64,8 @@ typedef struct sweep_case {
  */
 int sweep_make(sweep_case *cases, int least, int most, int64_t budget, uint64_t seed, int *missed);
 int64_t sweep_cost(const sweep_case *c);
+/* The value of a level of the factors that are sizes, else the level. */
+int64_t sweep_size(sweep_factor factor, int level);
 /* The trial of a case, filled; output tensors start as `output_fill`. */
 void sweep_trial(const sweep_case *c, trial *p, float output_fill);
 int32_t sweep_threads(const sweep_case *c);

@@ -72,6 +72,59 @@ static void lay_fused(trial *p)
     p->query.count = block.count;
 }
 
+/* Contiguous; rows with gaps; rows with gaps and the axes before the row the other way round. */
+static void lay_result(trial *p, int32_t id, int level, float fill)
+{
+    int64_t n[4], strides[4] = {1, 1, 1, 1};
+    const int32_t rank = trial_result_shape(p, id, n);
+    const int64_t row = n[rank - 1] + ROW_GAP;
+    strides[rank - 1] = 1;
+    if (rank == 2) {
+        strides[0] = row;
+    } else if (rank == 3) {
+        strides[1] = level == 1 ? row : row * n[0];
+        strides[0] = level == 1 ? row * n[1] + BATCH_GAP : row;
+    } else {
+        strides[2] = level == 1 ? row : row * n[1];
+        strides[1] = level == 1 ? row * n[2] : row;
+        strides[0] = row * n[1] * n[2] + BATCH_GAP;
+    }
+    tensor_create(trial_result(p, id), rank, n, level == 0 ? NULL : strides);
+    tensor_flood(trial_result(p, id), fill);
+}
+
+static void lay_results(const sweep_case *c, trial *p, float fill)
+{
+    const int weights = c->level[SWEEP_WEIGHTS], stages = c->level[SWEEP_STAGES];
+    const int statistics = c->level[SWEEP_STATISTICS];
+    /* none, the first, the second ... , all */
+    const struct wish {
+        int32_t id;
+        int wanted;
+    } wishes[TRIAL_RESULTS] = {
+        {MHA_TENSOR_WEIGHTS_MEAN, weights == 1 || weights == 5},
+        {MHA_TENSOR_WEIGHTS_DROPPED, weights == 2 || weights == 5},
+        {MHA_TENSOR_SCORES_SCALED, stages == 1 || stages == 4},
+        {MHA_TENSOR_SCORES_CAPPED, stages == 2 || stages == 4},
+        {MHA_TENSOR_SCORES_BIASED, stages == 3 || stages == 4},
+        {MHA_TENSOR_ENTROPY, statistics == 1 || statistics == 5},
+        {MHA_TENSOR_MAXIMUM, statistics == 2 || statistics == 5},
+        {MHA_TENSOR_KEY_MASS, statistics == 3 || statistics == 5},
+        {MHA_TENSOR_KEY_MASS_TOTAL, statistics == 4 || statistics == 5},
+    };
+    for (int n = 0; n < TRIAL_RESULTS; ++n) {
+        if (wishes[n].wanted) {
+            lay_result(p, wishes[n].id, c->level[SWEEP_OUTPUT_LAYOUT], fill);
+        }
+    }
+    if (weights >= 3) {
+        trial_ask_stream(p, weights == 3 ? CALLBACK_PLAIN : CALLBACK_CONCURRENT);
+    }
+    if (c->level[SWEEP_TOP_KEYS] > 0) {
+        trial_ask_top(p, c->level[SWEEP_TOP_KEYS] == 1 ? 1 : 5, c->level[SWEEP_TOP_KEYS] == 2);
+    }
+}
+
 void sweep_layout(const sweep_case *c, trial *p, float output_fill)
 {
     const layout l = (layout)c->level[SWEEP_INPUT_LAYOUT];
@@ -97,15 +150,10 @@ void sweep_layout(const sweep_case *c, trial *p, float output_fill)
         tensor_flood(&p->output, output_fill);
     }
     if (set & 2) {
-        const int64_t shape[4] = {p->B, p->H, p->T, p->S};
-        const int64_t row = p->S + ROW_GAP;
-        tensor_create(&p->weights, 4, shape,
-                      level == 0 ? NULL : (int64_t[]){p->H * p->T * row, p->T * row, row, 1});
-        tensor_flood(&p->weights, output_fill);
+        lay_result(p, MHA_TENSOR_WEIGHTS, level, output_fill);
     }
     if (set & 4) {
-        const int64_t shape[3] = {p->B, p->H, p->T};
-        tensor_create(&p->lse, 3, shape, NULL);
-        tensor_flood(&p->lse, output_fill);
+        lay_result(p, MHA_TENSOR_LSE, level, output_fill);
     }
+    lay_results(c, p, output_fill);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The first part of trial.h: sizes, tensors, numbers. */
 #include "trial.h"
 
 #include <math.h>
@@ -53,6 +54,13 @@ trial_add_mask(trial *p, mask_kind kind, int64_t B, int64_t H, int64_t T, int64_
     return mask;
 }
 
+tensor *trial_add_bias(trial *p, const int64_t shape[4], const int64_t *strides)
+{
+    tensor *bias = &p->additive[p->biases++];
+    tensor_create(bias, 4, shape, strides);
+    return bias;
+}
+
 void trial_tensors(trial *p, int weights, int lse)
 {
     if (!p->query.data) {
@@ -64,15 +72,94 @@ void trial_tensors(trial *p, int weights, int lse)
     if (!p->value.data) {
         tensor_create(&p->value, 3, (int64_t[]){p->B, p->S, p->Ev}, NULL);
     }
-    if (!p->output.data) {
-        tensor_create(&p->output, 3, (int64_t[]){p->B, p->T, p->Eo}, NULL);
+    trial_ask(p, MHA_TENSOR_OUTPUT);
+    if (weights) {
+        trial_ask(p, MHA_TENSOR_WEIGHTS);
     }
-    if (weights && !p->weights.data) {
-        tensor_create(&p->weights, 4, (int64_t[]){p->B, p->H, p->T, p->S}, NULL);
+    if (lse) {
+        trial_ask(p, MHA_TENSOR_LSE);
     }
-    if (lse && !p->lse.data) {
-        tensor_create(&p->lse, 3, (int64_t[]){p->B, p->H, p->T}, NULL);
+}
+
+tensor *trial_result(trial *p, int32_t id)
+{
+    switch (id) {
+    case MHA_TENSOR_OUTPUT:
+        return &p->output;
+    case MHA_TENSOR_WEIGHTS:
+        return &p->weights;
+    case MHA_TENSOR_LSE:
+        return &p->lse;
+    default:
+        return id >= MHA_TENSOR_WEIGHTS_MEAN ? &p->result[id - MHA_TENSOR_WEIGHTS_MEAN] : NULL;
     }
+}
+
+int32_t trial_result_shape(const trial *p, int32_t id, int64_t shape[4])
+{
+    const int64_t columns = trial_columns(p);
+    switch (id) {
+    case MHA_TENSOR_OUTPUT:
+        memcpy(shape, (int64_t[]){p->B, p->T, p->Eo}, 3 * sizeof *shape);
+        return 3;
+    case MHA_TENSOR_LSE:
+    case MHA_TENSOR_ENTROPY:
+    case MHA_TENSOR_MAXIMUM:
+        memcpy(shape, (int64_t[]){p->B, p->H, p->T}, 3 * sizeof *shape);
+        return 3;
+    case MHA_TENSOR_WEIGHTS_MEAN:
+        memcpy(shape, (int64_t[]){p->B, p->T, columns}, 3 * sizeof *shape);
+        return 3;
+    case MHA_TENSOR_KEY_MASS:
+        memcpy(shape, (int64_t[]){p->B, p->H, columns}, 3 * sizeof *shape);
+        return 3;
+    case MHA_TENSOR_KEY_MASS_TOTAL:
+        memcpy(shape, (int64_t[]){p->B, columns}, 2 * sizeof *shape);
+        return 2;
+    case MHA_TENSOR_SCORES_SCALED:
+    case MHA_TENSOR_SCORES_CAPPED:
+    case MHA_TENSOR_SCORES_BIASED:
+        memcpy(shape, (int64_t[]){p->B, p->H, p->T, p->S}, 4 * sizeof *shape);
+        return 4;
+    default:
+        memcpy(shape, (int64_t[]){p->B, p->H, p->T, columns}, 4 * sizeof *shape);
+        return 4;
+    }
+}
+
+void trial_ask(trial *p, int32_t id)
+{
+    int64_t shape[4];
+    const int32_t rank = trial_result_shape(p, id, shape);
+    tensor *t = trial_result(p, id);
+    if (!t->data) {
+        tensor_create(t, rank, shape, NULL);
+    }
+}
+
+static void *room(int64_t count, size_t size)
+{
+    void *block = calloc((size_t)count + 1, size);
+    if (!block) {
+        abort();
+    }
+    return block;
+}
+
+void trial_ask_top(trial *p, int64_t k, int with_weights)
+{
+    p->top = k;
+    p->top_keys = room(p->B * p->H * p->T * k, sizeof *p->top_keys);
+    p->top_weights = with_weights ? room(p->B * p->H * p->T * k, sizeof(float)) : NULL;
+}
+
+void trial_ask_stream(trial *p, callback_kind kind)
+{
+    int64_t shape[4];
+    p->stream = room(1, sizeof *p->stream);
+    p->stream->kind = kind;
+    tensor_create(&p->stream->weights, trial_result_shape(p, MHA_TENSOR_WEIGHTS, shape), shape,
+                  NULL);
 }
 
 static void fill_tensor(tensor *t, draw *d, float amplitude)
@@ -83,33 +170,48 @@ static void fill_tensor(tensor *t, draw *d, float amplitude)
     }
 }
 
-void trial_fill(trial *p, draw *d, float amplitude)
+/* The range of the numbers of a parameter. */
+static void range_of(const trial *p, int32_t id, float *low, float *high)
 {
     const int64_t fan_in[4] = {p->Eq, p->Ek, p->Ev, p->H * p->Dv};
-    for (int32_t id = 0; id < 8; ++id) {
+    *high = id < 8 && id % 2 == 0 ? 1.0f / sqrtf((float)fan_in[id / 2]) : 0.5f;
+    *low = -*high;
+    if (id == MHA_PARAM_GATES) {
+        *low = 0.0f;
+        *high = 2.0f;
+    }
+}
+
+void trial_fill(trial *p, draw *d, float amplitude)
+{
+    for (int32_t id = 0; id < TRIAL_PARAMETERS; ++id) {
         int64_t count = trial_parameter_count(p, id);
         if (count > 0) {
-            float bound = id % 2 ? 0.5f : 1.0f / sqrtf((float)fan_in[id / 2]);
+            float low, high;
+            range_of(p, id, &low, &high);
             free(p->parameter[id]);
-            p->parameter[id] = malloc((size_t)count * sizeof(float));
-            if (!p->parameter[id]) {
-                abort();
-            }
-            draw_fill(d, p->parameter[id], count, -bound, bound);
+            p->parameter[id] = room(count, sizeof(float));
+            draw_fill(d, p->parameter[id], count, low, high);
         }
     }
     fill_tensor(&p->query, d, amplitude);
     fill_tensor(&p->key, d, amplitude);
     fill_tensor(&p->value, d, amplitude);
+    for (int32_t n = 0; n < p->biases; ++n) {
+        fill_tensor(&p->additive[n], d, amplitude);
+    }
 }
 
 void trial_end(trial *p)
 {
-    for (int32_t id = 0; id < 8; ++id) {
+    for (int32_t id = 0; id < TRIAL_PARAMETERS; ++id) {
         free(p->parameter[id]);
     }
     for (int32_t m = 0; m < p->masks; ++m) {
         free(p->mask[m].bytes);
+    }
+    for (int32_t n = 0; n < p->biases; ++n) {
+        tensor_destroy(&p->additive[n]);
     }
     tensor_destroy(&p->query);
     tensor_destroy(&p->key);
@@ -117,64 +219,40 @@ void trial_end(trial *p)
     tensor_destroy(&p->output);
     tensor_destroy(&p->weights);
     tensor_destroy(&p->lse);
+    for (int r = 0; r < TRIAL_RESULTS; ++r) {
+        tensor_destroy(&p->result[r]);
+    }
+    if (p->stream) {
+        tensor_destroy(&p->stream->weights);
+    }
+    void *const owned[] = {p->stream,         p->top_keys,    p->top_weights, p->keep,
+                           p->range_lo,       p->range_hi,    p->query_ids,   p->key_ids,
+                           p->query_segments, p->key_segments};
+    for (size_t n = 0; n < sizeof owned / sizeof *owned; ++n) {
+        free(owned[n]);
+    }
     memset(p, 0, sizeof *p);
-}
-
-float trial_scale(const trial *p)
-{
-    return p->scale_is_set ? p->scale : (float)(1.0 / sqrt((double)p->D));
-}
-
-int64_t trial_keys(const trial *p, int64_t b)
-{
-    return p->key_batch ? p->key_lengths[p->key_batch == 1 ? 0 : b] : p->S;
-}
-
-int64_t trial_queries(const trial *p, int64_t b)
-{
-    return p->query_batch ? p->query_lengths[p->query_batch == 1 ? 0 : b] : p->T;
-}
-
-static int64_t offset(const trial *p, int64_t b)
-{
-    switch (p->alignment) {
-    case MHA_ALIGNMENT_BOTTOM_RIGHT:
-        return trial_keys(p, b) - trial_queries(p, b);
-    case MHA_ALIGNMENT_EXPLICIT:
-        return p->offsets[p->offset_batch == 1 ? 0 : b];
-    default:
-        return 0;
-    }
-}
-
-static int mask_allows(const boolean_mask *m, int64_t b, int64_t h, int64_t i, int64_t j)
-{
-    if (j >= m->shape[3]) {
-        return 0; /* a last axis shorter than S hides the rest, inverted or not */
-    }
-    int64_t at = (m->shape[0] == 1 ? 0 : b) * m->strides[0] +
-                 (m->shape[1] == 1 ? 0 : h) * m->strides[1] +
-                 (m->shape[2] == 1 ? 0 : i) * m->strides[2] + j * m->strides[3];
-    int set = m->bytes[at] != 0;
-    return m->flags & MHA_MASK_INVERTED ? !set : set;
-}
-
-int trial_allowed(const trial *p, int64_t b, int64_t h, int64_t i, int64_t j)
-{
-    int64_t centre = i + offset(p, b);
-    int allowed = j < trial_keys(p, b) && i < trial_queries(p, b) && (!p->causal || j <= centre) &&
-                  (p->left < 0 || j >= centre - p->left) &&
-                  (p->right < 0 || j <= centre + p->right);
-    for (int32_t m = 0; allowed && m < p->masks; ++m) {
-        allowed = mask_allows(&p->mask[m], b, h, i, j);
-    }
-    return allowed;
 }
 
 int64_t trial_parameter_count(const trial *p, int32_t parameter)
 {
     const int64_t out[4] = {p->H * p->D, p->G * p->D, p->G * p->Dv, p->Eo};
     const int64_t in[4] = {p->Eq, p->Ek, p->Ev, p->H * p->Dv};
+    switch (parameter) {
+    case MHA_PARAM_IN_PROJ_WEIGHT:
+    case MHA_PARAM_IN_PROJ_BIAS:
+        return 0;
+    case MHA_PARAM_SINKS:
+        return p->sinks ? p->H : 0;
+    case MHA_PARAM_GATES:
+        return p->gates ? p->H : 0;
+    case MHA_PARAM_BIAS_K:
+        return p->bias_kv ? out[MHA_PROJECTION_K] : 0;
+    case MHA_PARAM_BIAS_V:
+        return p->bias_kv ? out[MHA_PROJECTION_V] : 0;
+    default:
+        break;
+    }
     int32_t side = parameter / 2;
     if (!p->projection[side] || (parameter % 2 && !p->bias[side])) {
         return 0;

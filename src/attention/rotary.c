@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/rotary.h"
+
+#include "attention/pack.h"
+
+#include <mha/config.h>
+
+#include <math.h>
+
+/* The two features of pair n. */
+static void pair_of(const struct mha__problem *p, int64_t n, int64_t *first, int64_t *second)
+{
+    const bool halves = p->rotary_pairing == MHA_ROTARY_HALVES;
+    *first = halves ? n : 2 * n;
+    *second = halves ? n + p->rotary_size / 2 : 2 * n + 1;
+}
+
+static void
+angle(const struct mha__problem *p, int64_t position, int64_t n, float *cosine, float *sine)
+{
+    const double turn =
+        (double)position * pow(p->rotary_base, -2.0 * (double)n / (double)p->rotary_size);
+    *cosine = (float)cos(turn);
+    *sine = (float)sin(turn);
+}
+
+int64_t mha__rotary_key_tables(const struct mha__problem *p)
+{
+    return p->key_ids && p->ids_batch > 1 ? p->B : 1;
+}
+
+int64_t mha__rotary_tasks(const struct mha__problem *p, const struct mha__means *m)
+{
+    return p->rotary_size > 0 ? p->B * p->T + mha__rotary_key_tables(p) * m->plan.key_tiles : 0;
+}
+
+static float *
+query_angles(const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t i)
+{
+    return (float *)mha__piece(m, m->plan.query_angles) + (b * p->T + i) * p->rotary_size;
+}
+
+static float *
+key_angles(const struct mha__problem *p, const struct mha__means *m, int64_t table, int64_t tile)
+{
+    return (float *)mha__piece(m, m->plan.key_angles) +
+           (table * m->plan.key_tiles + tile) * p->rotary_size * m->plan.key_tile;
+}
+
+static const int64_t *
+ids_of(const struct mha__problem *p, const int64_t *ids, int64_t b, int64_t tokens)
+{
+    return ids ? ids + (p->ids_batch == 1 ? 0 : b) * tokens : NULL;
+}
+
+static void
+fill_query(const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t i)
+{
+    const int64_t *ids = ids_of(p, p->query_ids, b, p->T);
+    struct mha__row_rules rules;
+    mha__visibility_of_batch_row(p->rules, b, 0, p->T, p->S, &rules);
+    const int64_t position = ids ? ids[i] : mha__visibility_query_position(&rules, i);
+    float *angles = query_angles(p, m, b, i);
+    for (int64_t n = 0; n < p->rotary_size / 2; n++) {
+        angle(p, position, n, &angles[2 * n], &angles[2 * n + 1]);
+    }
+}
+
+static void
+fill_keys(const struct mha__problem *p, const struct mha__means *m, int64_t table, int64_t tile)
+{
+    const int64_t *ids = ids_of(p, p->key_ids, table, p->S);
+    const int64_t width = m->plan.key_tile;
+    struct mha__row_rules rules;
+    mha__visibility_of_batch_row(p->rules, table, 0, p->T, p->S, &rules);
+    float *angles = key_angles(p, m, table, tile);
+    for (int64_t c = 0; c < width && tile * width + c < p->S; c++) {
+        const int64_t j = tile * width + c;
+        const int64_t position = ids ? ids[j] : mha__visibility_key_position(&rules, j);
+        for (int64_t n = 0; n < p->rotary_size / 2; n++) {
+            angle(p, position, n, &angles[2 * n * width + c], &angles[(2 * n + 1) * width + c]);
+        }
+    }
+}
+
+void mha__rotary_task(const struct mha__problem *p, const struct mha__means *m, int64_t task)
+{
+    const int64_t queries = p->B * p->T;
+    if (task < queries) {
+        fill_query(p, m, task / p->T, task % p->T);
+    } else {
+        fill_keys(p, m, (task - queries) / m->plan.key_tiles, (task - queries) % m->plan.key_tiles);
+    }
+}
+
+void mha__rotary_turn_query(
+    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t i, float *q)
+{
+    const float *angles = query_angles(p, m, b, i);
+    for (int64_t n = 0; n < p->rotary_size / 2; n++) {
+        int64_t first = 0;
+        int64_t second = 0;
+        pair_of(p, n, &first, &second);
+        const float x = q[first];
+        const float y = q[second];
+        q[first] = x * angles[2 * n] - y * angles[2 * n + 1];
+        q[second] = x * angles[2 * n + 1] + y * angles[2 * n];
+    }
+}
+
+void mha__rotary_turn_keys(const struct mha__problem *p, const struct mha__means *m, int64_t task)
+{
+    const int64_t width = m->plan.key_tile;
+    const int64_t tile = task % m->plan.key_tiles;
+    const int64_t b = task / m->plan.key_tiles / p->G;
+    const int64_t left = p->S - tile * width;
+    const int64_t keys = left < width ? left : width;
+    float *packed = mha__pack_key_tile(p, m, b, task / m->plan.key_tiles % p->G, tile);
+    const float *angles = key_angles(p, m, mha__rotary_key_tables(p) == 1 ? 0 : b, tile);
+    for (int64_t n = 0; n < p->rotary_size / 2; n++) {
+        int64_t first = 0;
+        int64_t second = 0;
+        pair_of(p, n, &first, &second);
+        const float *cosine = angles + 2 * n * width;
+        const float *sine = cosine + width;
+        for (int64_t c = 0; c < keys; c++) {
+            float *x = packed + mha__pack_key_at(p, &m->plan, c, first);
+            float *y = packed + mha__pack_key_at(p, &m->plan, c, second);
+            const float turned = *x * cosine[c] - *y * sine[c];
+            *y = *x * sine[c] + *y * cosine[c];
+            *x = turned;
+        }
+    }
+}
