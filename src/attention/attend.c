@@ -130,6 +130,9 @@ static void load_queries(struct mha__attend_task *t)
     for (int64_t r = 0; r < t->rows; r++) {
         const float *row = t->queries.data + t->b * t->queries.batch +
                            (t->i0 + r) * t->queries.token + t->h * t->queries.head;
+        if (r + MHA__ROWS_AHEAD < t->rows) {
+            mha__prefetch(row + MHA__ROWS_AHEAD * t->queries.token, p->D);
+        }
         t->means->kernels->scaled_copy(t->q + r * p->D, row, p->D, first ? t->scale : 1.0f);
         if (p->rotary_size > 0) {
             mha__rotary_turn_query(p, t->means, t->b, t->i0 + r, t->q + r * p->D);

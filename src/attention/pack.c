@@ -51,7 +51,10 @@ void mha__pack_keys(const struct mha__problem *problem,
     float *tile = mha__pack_key_tile(problem, means, b, g, j0 / plan->key_tile);
     int64_t c = j0 % plan->key_tile;
     for (int64_t done = 0, n; done < nj; done += n, c += n) {
-        n = smaller(nj - done, plan->key_panel - c % plan->key_panel);
+        n = smaller(smaller(nj - done, 16), plan->key_panel - c % plan->key_panel);
+        for (int64_t j = done + n; j < smaller(done + n + 16, nj); j++) {
+            mha__prefetch(from + j * ld, nd);
+        }
         // tile[d][c] = k[c][d], a panel at a time
         means->kernels->transpose(tile + mha__pack_key_at(problem, plan, c, d0), plan->key_panel,
                                   from + done * ld, ld, n, nd);
@@ -74,6 +77,9 @@ void mha__pack_values(const struct mha__problem *problem,
     bool finite = true;
     for (int64_t j = 0; j < nj; j++) {
         const int64_t c = (j0 + j) % plan->key_tile;
+        if (j + MHA__ROWS_AHEAD < nj) {
+            mha__prefetch(from + (j + MHA__ROWS_AHEAD) * ld, nd);
+        }
         for (int64_t d = 0, n; d < nd; d += n) {
             n = smaller(nd - d, plan->value_panel - (d0 + d) % plan->value_panel);
             finite &= means->kernels->finite_copy(tile + mha__pack_value_at(plan, c, d0 + d),

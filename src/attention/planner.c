@@ -50,7 +50,13 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  * fused             no packing a call and no limit: a tile of scores that stays in the second-level cache,
  *                   rows a multiple of what panel_product takes at once (6, 8, 12).
  */
-enum { FUSED_KEYS = 192, FUSED_QUERIES = 96, FUSED_BANDED_QUERIES = 48, FUSED_BAND = 24, BAND = 64 };
+enum {
+    FUSED_KEYS = 192,
+    FUSED_QUERIES = 96,
+    FUSED_BANDED_QUERIES = 48,
+    FUSED_BAND = 24,
+    BAND = 64
+};
 
 static void choose_tiles(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {

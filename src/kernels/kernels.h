@@ -21,8 +21,8 @@ struct mha__kernels {
     /*
      * Online softmax of one tile (Milakov and Gimelshein 2018), a row at a time:
      *
-     *   m' = max(m, max_j s_j)   shrink = exp(m - m')   p_j = exp(s_j - m')   l' = shrink l + sum_j
-     * p_j
+     *   m' = max(m, max_j s_j)   shrink = exp(m - m')
+     *   p_j = exp(s_j - m')      l' = shrink l + sum_j p_j
      *
      * over the visible j. scores [rows, columns] becomes p, exactly 0 where hidden; row_max is m,
      * row_sum is l; before the first tile they are -infinity and 0. A row that has seen no finite
@@ -97,8 +97,7 @@ struct mha__kernels {
     void (*row_product)(
         int64_t n, int64_t k, const float *a, const float *b, int64_t ldb, float beta, float *c);
 
-    /* c[i] = sum_p a[i, p] b[p] + beta c[i]: a product with n = 1; b has stride ldb, c stride ldc
-     */
+    /* c[i] = sum_p a[i, p] b[p] + beta c[i]: a product with n = 1; b has stride ldb, c stride ldc */
     void (*column_product)(int64_t m,
                            int64_t k,
                            const float *a,
@@ -118,8 +117,7 @@ struct mha__kernels {
  * it. */
 const struct mha__kernels *mha__kernels_chosen(void);
 
-/* Set number i that this CPU can run, slowest first; NULL past the last. For tests and benchmarks.
- */
+/* Set number i that this CPU can run, slowest first; NULL past the last. For tests and benchmarks. */
 const struct mha__kernels *mha__kernels_available(int i);
 
 #endif

@@ -23,15 +23,12 @@ typedef __mmask16 mask;
 #define v_fms   _mm512_fmsub_ps
 #define v_max   _mm512_max_ps
 
-static inline vec v_round(vec x)
-{
-    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
+#define v_largest _mm512_reduce_max_ps
+#define v_sum     _mm512_reduce_add_ps
 
-static inline vec v_pow2(vec n)
+static inline vec v_shift_23(vec x)
 {
-    __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 23));
 }
 
 static inline mask v_mask(uint32_t bits)

@@ -8,8 +8,8 @@
  *   v_set1, v_load, v_store, v_add, v_sub, v_mul, v_div, v_abs
  *   v_fma(a, b, c)          a b + c, rounded once; v_fms(a, b, c) is a b - c
  *   v_max(a, b)             the larger; b where one is NaN
- *   v_round                 to the nearest whole number
- *   v_pow2(n)               2^n for whole n in -126 .. 127, 0 for n = -127; anything for NaN
+ *   v_shift_23              the bits, 23 places to the left
+ *   v_largest, v_sum        of the W numbers; the sum in an order fixed by W
  *   v_sign_of(a, b)         |a| with the sign of b, for a >= 0
  *   v_mask(bits)            lane i is bit i; v_select(m, a, b) is m ? a : b
  *   v_less, v_equal         truth values; false where one is NaN
@@ -25,49 +25,31 @@
 #define LOG2_E      0x1.715476p+0f  /* log2 e, rounded */
 #define LOG2_E_REST 0x1.4ae0c0p-26f /* log2 e - LOG2_E */
 #define EXP_IS_ZERO -88.0f          /* from here on exp is below 2^-126.5: n = -127 */
+#define ROUNDER     0x1.8000fep+23f /* 1.5 * 2^23 + 127 */
 
 /*
- * exp(x) for x <= 0: x log2 e = n + f, |f| <= 1/2, exp(x) = 2^n p(f), p the polynomial of degree 6
- * that is closest to 2^f in the relative error. n comes off before the product is rounded, so f is
- * exact but for its last bit: 1.15 ulp at most in all. -infinity gives 0, NaN stays.
+ * exp(x) for x <= 0: x log2 e = n + f, |f| <= 1/2, exp(x) = 2^n p(f), p the polynomial of degree 6 that is
+ * closest to 2^f in the relative error, in Estrin's order: a shorter chain than Horner's.
+ *
+ * Where 1 is the unit in the last place, adding ROUNDER rounds to a whole number and leaves n + 127 in the
+ * low bits: shifted into the exponent they are 2^n, and 0 for n = -127. n comes off before the product is
+ * rounded, so f is exact but for its last bit: 1.2 ulp at most in all. -infinity gives 0, NaN stays.
+ * A compiler that may reassociate would fold the ROUNDERs away: never with -ffast-math.
  */
 static inline vec v_exp(vec x)
 {
     x = v_max(v_set1(EXP_IS_ZERO), x); // v_max returns its second argument for NaN
-    vec n = v_round(v_mul(x, v_set1(LOG2_E)));
-    vec f = v_fma(x, v_set1(LOG2_E_REST), v_fms(x, v_set1(LOG2_E), n));
-    vec p = v_set1(0x1.41d334p-13f);
-    p = v_fma(p, f, v_set1(0x1.5f456ap-10f));
-    p = v_fma(p, f, v_set1(0x1.3b2dbcp-7f));
-    p = v_fma(p, f, v_set1(0x1.c6aed4p-5f));
-    p = v_fma(p, f, v_set1(0x1.ebfbdap-3f));
-    p = v_fma(p, f, v_set1(0x1.62e430p-1f));
-    p = v_fma(p, f, v_set1(1.0f));
-    return v_mul(p, v_pow2(n));
-}
-
-static inline float largest_of(vec x)
-{
-    float lanes[W];
-    v_store(lanes, x);
-    float m = lanes[0];
-    for (int i = 1; i < W; i++) {
-        m = lanes[i] > m ? lanes[i] : m;
-    }
-    return m;
-}
-
-/* Halves are added to halves: the order is fixed by the width alone. */
-static inline float sum_of(vec x)
-{
-    float lanes[W];
-    v_store(lanes, x);
-    for (int half = W / 2; half > 0; half /= 2) {
-        for (int i = 0; i < half; i++) {
-            lanes[i] += lanes[i + half];
-        }
-    }
-    return lanes[0];
+    const vec shifted = v_fma(x, v_set1(LOG2_E), v_set1(ROUNDER));
+    const vec n = v_sub(shifted, v_set1(ROUNDER));
+    const vec f = v_fma(x, v_set1(LOG2_E_REST), v_fms(x, v_set1(LOG2_E), n));
+    const vec f2 = v_mul(f, f);
+    const vec low = v_fma(v_set1(0x1.62e430p-1f), f, v_set1(1.0f));
+    const vec middle = v_fma(v_set1(0x1.c6aed4p-5f), f, v_set1(0x1.ebfbdap-3f));
+    const vec high = v_fma(v_set1(0x1.5f456ap-10f), f, v_set1(0x1.3b2dbcp-7f));
+    vec p = v_fma(v_set1(0x1.41d334p-13f), f2, high);
+    p = v_fma(p, f2, middle);
+    p = v_fma(p, f2, low);
+    return v_mul(p, v_shift_23(shifted));
 }
 
 /* The visible bits of columns j .. j+W-1, those from `columns` on hidden. j is a multiple of W. */
@@ -103,7 +85,7 @@ static inline float row_maximum(const float *s, int64_t columns, const uint64_t 
             m0 = v_max(v_select(v_mask(bits), v_load(s + j), least), m0);
         }
     }
-    return largest_of(v_max(v_max(m0, m1), v_max(m2, m3)));
+    return v_largest(v_max(v_max(m0, m1), v_max(m2, m3)));
 }
 
 /* s_j <- p_j = exp(s_j - base) where visible, else 0; returns their sum. */
@@ -137,7 +119,7 @@ static inline float row_exponentials(float *s, int64_t columns, const uint64_t *
         v_store(s + j, p);
         l0 = v_add(l0, p);
     }
-    return sum_of(v_add(l0, l1));
+    return v_sum(v_add(l0, l1));
 }
 
 static bool softmax_tile(float *scores,
@@ -150,26 +132,32 @@ static bool softmax_tile(float *scores,
                          float *row_sum,
                          float *shrink)
 {
+    enum { ROWS = 16 }; /* the rows' own numbers are updated together, so their exp is one vector */
     bool any = false;
-    for (int64_t r = 0; r < rows; r++) {
-        float *s = scores + r * ld;
-        const uint64_t *bits = visible ? visible + r * words : NULL;
-        float old = row_max[r];
-        float tile = row_maximum(s, columns, bits);
-        float m = tile > old ? tile : old;
-        /* -infinity - -infinity would be NaN: a row without a finite score subtracts 0. */
-        float base = m == -INFINITY ? 0.0f : m;
-        float sum = row_exponentials(s, columns, bits, base);
-        float factor = 1.0f;
-        if (old != m) {
-            float lanes[W];
-            v_store(lanes, v_exp(v_set1(old - base)));
-            factor = lanes[0];
+    for (int64_t r0 = 0; r0 < rows; r0 += ROWS) {
+        const int64_t count = rows - r0 < ROWS ? rows - r0 : ROWS;
+        float move[ROWS] = {0}; // old maximum - new
+        float sum[ROWS] = {0};
+        for (int64_t r = r0; r < r0 + count; r++) {
+            float *s = scores + r * ld;
+            const uint64_t *bits = visible ? visible + r * words : NULL;
+            const float old = row_max[r];
+            const float tile = row_maximum(s, columns, bits);
+            const float m = tile > old ? tile : old;
+            /* -infinity - -infinity would be NaN: a row without a finite score subtracts 0. */
+            const float base = m == -INFINITY ? 0.0f : m;
+            sum[r - r0] = row_exponentials(s, columns, bits, base);
+            move[r - r0] = old - base;
+            row_max[r] = m;
         }
-        shrink[r] = factor;
-        row_max[r] = m;
-        row_sum[r] = row_sum[r] * factor + sum;
-        any |= factor != 1.0f;
+        for (int i = 0; i < ROWS; i += W) {
+            v_store(move + i, v_exp(v_load(move + i)));
+        }
+        for (int64_t r = r0; r < r0 + count; r++) {
+            shrink[r] = move[r - r0];
+            row_sum[r] = row_sum[r] * shrink[r] + sum[r - r0];
+            any |= shrink[r] != 1.0f;
+        }
     }
     return any;
 }
@@ -271,8 +259,8 @@ static void entropy_row(const float *p, const float *s, int64_t n, float m, floa
         products = v_add(products, v_select(v_equal(x, zero), zero, product));
         sums = v_add(sums, x);
     }
-    sum[0] += sum_of(sums);
-    sum[1] += sum_of(products);
+    sum[0] += v_sum(sums);
+    sum[1] += v_sum(products);
     for (; i < n; i++) {
         if (p[i] != 0.0f) {
             sum[0] += p[i];

@@ -14,13 +14,14 @@
 typedef float32x4_t vec;
 typedef uint32x4_t mask;
 
-#define v_set1  vdupq_n_f32
-#define v_load  vld1q_f32
-#define v_store vst1q_f32
-#define v_add   vaddq_f32
-#define v_sub   vsubq_f32
-#define v_mul   vmulq_f32
-#define v_round vrndnq_f32
+#define v_set1    vdupq_n_f32
+#define v_load    vld1q_f32
+#define v_store   vst1q_f32
+#define v_add     vaddq_f32
+#define v_sub     vsubq_f32
+#define v_mul     vmulq_f32
+#define v_largest vmaxvq_f32
+#define v_sum     vaddvq_f32
 
 static inline vec v_fma(vec a, vec b, vec c)
 {
@@ -38,9 +39,9 @@ static inline vec v_max(vec a, vec b)
     return vbslq_f32(vcgtq_f32(a, b), a, b);
 }
 
-static inline vec v_pow2(vec n)
+static inline vec v_shift_23(vec x)
 {
-    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
+    return vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(x), 23));
 }
 
 static inline mask v_mask(uint32_t bits)
