@@ -51,7 +51,9 @@ static void context_fresh_has_the_defaults(void **state)
     (void)state;
     mha_context *ctx = context();
     assert_int_equal(mha_context_threads(ctx), mha_runtime_threads());
-    assert_int_equal(mha_context_engine(ctx), MHA_ENGINE_BLAS);
+    const char *wish = getenv("MHA_ENGINE");
+    assert_int_equal(mha_context_engine(ctx),
+                     wish && strcmp(wish, "fused") == 0 ? MHA_ENGINE_FUSED : MHA_ENGINE_BLAS);
     assert_int_equal(mha_context_workspace_limit(ctx), 0);
     assert_true(mha_context_bytes(ctx) >= 0);
     mha_context_destroy(ctx);
@@ -191,6 +193,9 @@ static void context_settings_outside_their_range_are_refused_and_change_nothing(
             "64");
     REFUSED(MHA_ERROR_VALUE, mha_context_set_executor(ctx, executor_backwards, &log, 65, err), "65",
             "64");
+    SUCCEEDS(mha_context_set_engine(ctx, MHA_ENGINE_FUSED, err));
+    assert_int_equal(mha_context_engine(ctx), MHA_ENGINE_FUSED);
+    SUCCEEDS(mha_context_set_engine(ctx, MHA_ENGINE_BLAS, err));
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_context_set_engine(ctx, 99, err), "99");
     REFUSED(MHA_ERROR_UNKNOWN_ID, mha_context_set_engine(ctx, -1, err), "-1");
     REFUSED(MHA_ERROR_SHAPE, mha_context_set_workspace_limit(ctx, -1, err), "-1");

@@ -2,6 +2,7 @@
 /* Every kernel set that this CPU can run: the same as the plain one, at every length and offset. */
 #include "support/draw.h"
 #include "support/expect.h"
+#include "support/kernel_sets.h"
 
 #include <float.h>
 #include <kernels/kernels.h>
@@ -27,32 +28,17 @@ static float *aligned(int64_t count, int64_t offset)
     return block + (64 - address % 64) % 64 / sizeof(float) + offset;
 }
 
-/* Runs a test for each set, in the environment that kernels run in. */
-static void for_each_set(void (*test)(const struct mha__kernels *set,
-                                      const struct mha__kernels *ref))
-{
-    const struct mha__kernels *ref = mha__kernels_available(0);
-    struct mha__fpenv saved;
-    int sets = 0;
-    assert_string_equal(ref->name, "ref");
-    for (const struct mha__kernels *set; (set = mha__kernels_available(sets)) != NULL; ++sets) {
-        print_message("%s\n", set->name);
-        mha__fpenv_enter(&saved);
-        test(set, ref);
-        mha__fpenv_leave(&saved);
-    }
-    assert_true(sets >= 1);
-}
-
 /* Every set fills the whole table. */
 static void table_of_every_set_is_complete(void **state)
 {
     (void)state;
-    for (int i = 0; mha__kernels_available(i); ++i) {
-        const struct mha__kernels *k = mha__kernels_available(i);
+    for (int i = 0; kernel_set(i); ++i) {
+        const struct mha__kernels *k = kernel_set(i);
         assert_non_null(k->name);
         assert_true(k->softmax_tile && k->scale_rows && k->scaled_copy && k->biased_copy &&
                     k->finite_copy && k->transpose && k->row_product && k->column_product);
+        assert_true(k->softcap_row && k->add_row && k->alibi_row && k->hide_infinite &&
+                    k->entropy_row && k->panel_product && k->panel >= 1 && 64 % k->panel == 0);
     }
     assert_non_null(mha__kernels_chosen());
 }
@@ -96,7 +82,7 @@ static void test_copies(const struct mha__kernels *set, const struct mha__kernel
 static void copies_are_those_of_the_plain_set(void **state)
 {
     (void)state;
-    for_each_set(test_copies);
+    for_each_kernel_set(test_copies);
 }
 
 static void test_scale_rows(const struct mha__kernels *set, const struct mha__kernels *ref)
@@ -119,7 +105,7 @@ static void test_scale_rows(const struct mha__kernels *set, const struct mha__ke
 static void scaled_rows_are_those_of_the_plain_set_and_gaps_stay(void **state)
 {
     (void)state;
-    for_each_set(test_scale_rows);
+    for_each_kernel_set(test_scale_rows);
 }
 
 static void test_transpose(const struct mha__kernels *set, const struct mha__kernels *ref)
@@ -150,7 +136,7 @@ static void test_transpose(const struct mha__kernels *set, const struct mha__ker
 static void transpose_of_every_size_moves_each_number_and_nothing_else(void **state)
 {
     (void)state;
-    for_each_set(test_transpose);
+    for_each_kernel_set(test_transpose);
 }
 
 /* ---- products ---- */
@@ -207,7 +193,7 @@ static void test_vector_products(const struct mha__kernels *set, const struct mh
 static void products_of_one_row_or_column_are_right_and_write_only_theirs(void **state)
 {
     (void)state;
-    for_each_set(test_vector_products);
+    for_each_kernel_set(test_vector_products);
 }
 
 /* ---- exp, seen through a tile of one row whose maximum is 0 ---- */
@@ -256,7 +242,7 @@ static void test_exp(const struct mha__kernels *set, const struct mha__kernels *
 static void exp_over_its_whole_range_is_within_2_ulp_of_float64(void **state)
 {
     (void)state;
-    for_each_set(test_exp);
+    for_each_kernel_set(test_exp);
 }
 
 /* ---- the softmax of a tile ---- */
@@ -357,7 +343,7 @@ static void test_softmax_tile(const struct mha__kernels *set, const struct mha__
 static void softmax_of_a_tile_equals_float64_at_every_width_and_mask(void **state)
 {
     (void)state;
-    for_each_set(test_softmax_tile);
+    for_each_kernel_set(test_softmax_tile);
 }
 
 static void test_softmax_of_bad_rows(const struct mha__kernels *set, const struct mha__kernels *ref)
@@ -391,7 +377,7 @@ static void test_softmax_of_bad_rows(const struct mha__kernels *set, const struc
 static void softmax_of_nan_or_infinity_is_nan_in_its_row_and_of_minus_infinity_zero(void **state)
 {
     (void)state;
-    for_each_set(test_softmax_of_bad_rows);
+    for_each_kernel_set(test_softmax_of_bad_rows);
 }
 
 int main(void)

@@ -29,7 +29,7 @@ struct mha__kernels {
      * score keeps m = -infinity, p = 0. NaN or +infinity at a visible j makes the row's l NaN, and
      * no other row's. bit j % 64 of visible[row * words + j / 64] says visible; NULL: all are. ld
      * is a multiple of 16 and at least columns: whole vectors are loaded and stored. Returns
-     * whether some shrink is not 1. Error: exp within 1.2 ulp; a p below 2^-126 becomes 0.
+     * whether some shrink is not 1. Error: exp within 1.4 ulp; a p below 2^-126 becomes 0.
      */
     bool (*softmax_tile)(float *scores,
                          int64_t ld,

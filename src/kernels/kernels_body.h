@@ -33,7 +33,7 @@
  *
  * Where 1 is the unit in the last place, adding ROUNDER rounds to a whole number and leaves n + 127 in the
  * low bits: shifted into the exponent they are 2^n, and 0 for n = -127. n comes off before the product is
- * rounded, so f is exact but for its last bit: 1.2 ulp at most in all. -infinity gives 0, NaN stays.
+ * rounded, so f is exact but for its last bit: 1.4 ulp at most in all. -infinity gives 0, NaN stays.
  * A compiler that may reassociate would fold the ROUNDERs away: never with -ffast-math.
  */
 static inline vec v_exp(vec x)

@@ -36,6 +36,7 @@ typedef uint16_t emulated_mask16;
 EMULATE_2(emulated_add, x + y)
 EMULATE_2(emulated_sub, x - y)
 EMULATE_2(emulated_mul, x *y)
+EMULATE_2(emulated_div, x / y)
 EMULATE_2(emulated_max, x > y ? x : y) /* the second where one is NaN, as the instruction does */
 
 static inline emulated_512 emulated_set1(float x)
@@ -79,25 +80,6 @@ static inline emulated_512 emulated_fmsub(emulated_512 a, emulated_512 b, emulat
     return c;
 }
 
-static inline emulated_512 emulated_round(emulated_512 x)
-{
-    for (int i = 0; i < 16; i++) {
-        x.lane[i] = nearbyintf(x.lane[i]);
-    }
-    return x;
-}
-
-/* NaN and what does not fit become INT32_MIN, as the instruction has it. */
-static inline emulated_512i emulated_to_int(emulated_512 x)
-{
-    emulated_512i r;
-    for (int i = 0; i < 16; i++) {
-        const float y = nearbyintf(x.lane[i]);
-        r.lane[i] = y >= -0x1p31f && y < 0x1p31f ? (int32_t)y : INT32_MIN;
-    }
-    return r;
-}
-
 static inline emulated_512i emulated_set1_int(int32_t x)
 {
     emulated_512i r;
@@ -105,14 +87,6 @@ static inline emulated_512i emulated_set1_int(int32_t x)
         r.lane[i] = x;
     }
     return r;
-}
-
-static inline emulated_512i emulated_add_int(emulated_512i a, emulated_512i b)
-{
-    for (int i = 0; i < 16; i++) {
-        a.lane[i] = (int32_t)((uint32_t)a.lane[i] + (uint32_t)b.lane[i]);
-    }
-    return a;
 }
 
 static inline emulated_512i emulated_shift_left(emulated_512i x, unsigned bits)
@@ -140,36 +114,93 @@ static inline emulated_512 emulated_blend(emulated_mask16 m, emulated_512 a, emu
     return a;
 }
 
-static inline emulated_mask16 emulated_equal(emulated_512 a, emulated_512 b)
+static inline emulated_mask16 emulated_compare(emulated_512 a, emulated_512 b, int predicate)
 {
     unsigned m = 0;
     for (int i = 0; i < 16; i++) {
-        m |= (unsigned)(a.lane[i] == b.lane[i]) << i;
+        const int hit = predicate == _CMP_LT_OQ ? a.lane[i] < b.lane[i] : a.lane[i] == b.lane[i];
+        m |= (unsigned)hit << i;
     }
     return (emulated_mask16)m;
 }
 
-#define __m512                              emulated_512
-#define __m512i                             emulated_512i
-#define __mmask16                           emulated_mask16
-#define _mm512_set1_ps                      emulated_set1
-#define _mm512_loadu_ps                     emulated_load
-#define _mm512_storeu_ps                    emulated_store
-#define _mm512_add_ps                       emulated_add
-#define _mm512_sub_ps                       emulated_sub
-#define _mm512_mul_ps                       emulated_mul
-#define _mm512_max_ps                       emulated_max
-#define _mm512_fmadd_ps                     emulated_fmadd
-#define _mm512_fmsub_ps                     emulated_fmsub
-#define _mm512_roundscale_ps(x, mode)       emulated_round(x)
-#define _mm512_cvtps_epi32                  emulated_to_int
-#define _mm512_set1_epi32                   emulated_set1_int
-#define _mm512_add_epi32                    emulated_add_int
-#define _mm512_slli_epi32                   emulated_shift_left
-#define _mm512_castsi512_ps                 emulated_as_float
-#define _mm512_mask_blend_ps                emulated_blend
-#define _mm512_setzero_ps()                 emulated_set1(0.0f)
-#define _mm512_cmp_ps_mask(a, b, predicate) emulated_equal(a, b) /* only _CMP_EQ_OQ is used */
+static inline emulated_512i emulated_as_int(emulated_512 x)
+{
+    union {
+        emulated_512 f;
+        emulated_512i i;
+    } u = {.f = x};
+    return u.i;
+}
+
+static inline emulated_512i emulated_and(emulated_512i a, emulated_512i b)
+{
+    for (int i = 0; i < 16; i++) {
+        a.lane[i] &= b.lane[i];
+    }
+    return a;
+}
+
+static inline emulated_512i emulated_or(emulated_512i a, emulated_512i b)
+{
+    for (int i = 0; i < 16; i++) {
+        a.lane[i] |= b.lane[i];
+    }
+    return a;
+}
+
+static inline emulated_512 emulated_abs(emulated_512 x)
+{
+    for (int i = 0; i < 16; i++) {
+        x.lane[i] = fabsf(x.lane[i]);
+    }
+    return x;
+}
+
+/* Halves to halves, as compilers expand the reductions. */
+static inline float emulated_reduce_add(emulated_512 x)
+{
+    for (int half = 8; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            x.lane[i] += x.lane[i + half];
+        }
+    }
+    return x.lane[0];
+}
+
+static inline float emulated_reduce_max(emulated_512 x)
+{
+    for (int i = 1; i < 16; i++) {
+        x.lane[0] = x.lane[i] > x.lane[0] ? x.lane[i] : x.lane[0];
+    }
+    return x.lane[0];
+}
+
+#define __m512               emulated_512
+#define __m512i              emulated_512i
+#define __mmask16            emulated_mask16
+#define _mm512_set1_ps       emulated_set1
+#define _mm512_loadu_ps      emulated_load
+#define _mm512_storeu_ps     emulated_store
+#define _mm512_add_ps        emulated_add
+#define _mm512_sub_ps        emulated_sub
+#define _mm512_mul_ps        emulated_mul
+#define _mm512_div_ps        emulated_div
+#define _mm512_abs_ps        emulated_abs
+#define _mm512_max_ps        emulated_max
+#define _mm512_fmadd_ps      emulated_fmadd
+#define _mm512_fmsub_ps      emulated_fmsub
+#define _mm512_reduce_max_ps emulated_reduce_max
+#define _mm512_reduce_add_ps emulated_reduce_add
+#define _mm512_set1_epi32    emulated_set1_int
+#define _mm512_and_epi32     emulated_and
+#define _mm512_or_epi32      emulated_or
+#define _mm512_slli_epi32    emulated_shift_left
+#define _mm512_castsi512_ps  emulated_as_float
+#define _mm512_castps_si512  emulated_as_int
+#define _mm512_mask_blend_ps emulated_blend
+#define _mm512_setzero_ps()  emulated_set1(0.0f)
+#define _mm512_cmp_ps_mask   emulated_compare /* _CMP_LT_OQ and _CMP_EQ_OQ are used */
 
 /* A name of its own, beside the set that the library holds. */
 #define mha__kernels_avx512 emulated_kernels_avx512
