@@ -140,6 +140,38 @@ static void config_of_bert_sees_each_bias_by_itself(void **state)
     mha_config_destroy(cfg);
 }
 
+/* Four query heads of 2 on two key-value heads, as Llama shares them. */
+static io_draft llama(void)
+{
+    io_draft draft = {0};
+    io_draft_add(&draft, "q_proj.weight", 8, 6, 0.01f);
+    io_draft_add(&draft, "k_proj.weight", 4, 6, 0.02f);
+    io_draft_add(&draft, "v_proj.weight", 4, 6, 0.03f);
+    io_draft_add(&draft, "o_proj.weight", 6, 8, 0.04f);
+    return draft;
+}
+
+static void config_of_llama_has_rotary_positions_in_halves_and_no_bias(void **state)
+{
+    (void)state;
+    io_draft draft = llama();
+    mha_config *cfg = read_config(&draft, MHA_SCHEME_LLAMA, 4, 2);
+    assert_int_equal(mha_config_kv_heads(cfg), 2);
+    assert_int_equal(mha_config_head_size(cfg), 2);
+    assert_int_equal(mha_config_rotary_pairing(cfg), MHA_ROTARY_HALVES);
+    assert_int_equal(mha_config_rotary_size(cfg), 2);
+    assert_true(mha_config_rotary_base(cfg) == 10000.0);
+    for (int32_t p = MHA_PROJECTION_Q; p <= MHA_PROJECTION_OUT; p++) {
+        assert_int_equal(mha_config_bias(cfg, p), 0);
+    }
+    mha_config_destroy(cfg);
+    io_draft_add(&draft, "q_proj.bias", 8, -1, 1);
+    cfg = read_config(&draft, MHA_SCHEME_LLAMA, 4, 2);
+    assert_int_equal(mha_config_bias(cfg, MHA_PROJECTION_Q), 1);
+    assert_int_equal(mha_config_bias(cfg, MHA_PROJECTION_K), 0);
+    mha_config_destroy(cfg);
+}
+
 /* ---- refusals ---- */
 
 static void config_with_heads_that_do_not_divide_is_refused(void **state)
@@ -206,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(config_of_equal_widths_has_whole_heads_and_no_bias),
+        cmocka_unit_test(config_of_llama_has_rotary_positions_in_halves_and_no_bias),
         cmocka_unit_test(config_of_packed_weights_splits_grouped_heads_and_another_value_size),
         cmocka_unit_test(config_of_separate_weights_has_three_input_widths),
         cmocka_unit_test(config_of_gpt2_reads_its_weights_turned),

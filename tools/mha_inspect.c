@@ -13,16 +13,17 @@ static const char help[] =
     "                   --tokens TOKENS.txt [OPTION]...\n"
     "Runs one pre-trained attention layer on one sentence and says what its heads look at.\n\n"
     "  --weights FILE   the weights, .safetensors\n"
-    "  --scheme NAME    how the tensors are named: bert, torch or gpt2\n"
+    "  --scheme NAME    how the tensors are named: bert, torch, gpt2 or llama\n"
     "  --prefix TEXT    what stands before those names (encoder.layer.0.attention.)\n"
     "  --heads N        number of heads\n"
     "  --input X.npy    what enters the layer, [T, E] or [1, T, E]\n"
     "  --tokens FILE    the T tokens, one a line\n\n"
+    "  --kv-heads N     number of key-value heads, where queries share them (llama)\n"
     "  --html FILE      write a page with a heat map of every head\n"
     "  --output FILE    write the layer's output as .npy, in the shape of the input\n"
     "  --expect Y.npy   compare the output with this one; a miss is exit status 1\n"
     "  --tolerance X    largest |got - expected| / max(1, |expected|) (1e-5)\n"
-    "  --causal         no token sees a later one (gpt2)\n"
+    "  --causal         no token sees a later one (gpt2, llama)\n"
     "  --threads N      threads to use (default: as `mha info` says)\n"
     "  --json           one JSON object instead of the table\n"
     "  --help           this text\n\n"
@@ -72,6 +73,7 @@ static int parse_options(int argc, char **argv, struct mha__inspect_options *opt
         {"scheme", required_argument, NULL, 's'},
         {"prefix", required_argument, NULL, 'p'},
         {"heads", required_argument, NULL, 'n'},
+        {"kv-heads", required_argument, NULL, 'g'},
         {"input", required_argument, NULL, 'i'},
         {"tokens", required_argument, NULL, 't'},
         {"html", required_argument, NULL, 'm'},
@@ -120,6 +122,11 @@ static int parse_options(int argc, char **argv, struct mha__inspect_options *opt
         case 'n':
             if (!parse_integer(optarg, 1, INT32_MAX, &options->heads)) {
                 return mha__tool_usage("inspect", "--heads %s: not a number of heads", optarg);
+            }
+            break;
+        case 'g':
+            if (!parse_integer(optarg, 1, INT32_MAX, &options->kv_heads)) {
+                return mha__tool_usage("inspect", "--kv-heads %s: not a number of heads", optarg);
             }
             break;
         case 'k':

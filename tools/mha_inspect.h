@@ -13,6 +13,7 @@ struct mha__inspect_options {
     const char *weights, *scheme, *prefix, *input, *tokens; /* needed */
     const char *html, *expect, *output;                     /* NULL: not asked for */
     int64_t heads;
+    int64_t kv_heads; /* 0: as heads */
     double tolerance; /* a miss is |got - expected| > tolerance max(1, |expected|) */
     int32_t threads;  /* 0: the library's default */
     bool causal;

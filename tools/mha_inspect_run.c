@@ -45,11 +45,12 @@ static int load_layer(const struct mha__inspect_options *options, struct objects
 {
     const int32_t scheme = mha_io_scheme(options->scheme);
     if (scheme < 0) {
-        return mha__tool_usage("inspect", "--scheme %s: bert, torch or gpt2", options->scheme);
+        return mha__tool_usage("inspect", "--scheme %s: bert, torch, gpt2 or llama",
+                               options->scheme);
     }
     RUN(mha_io_safetensors_open(options->weights, &o->file, o->err));
-    RUN(mha_io_read_config(o->file, scheme, options->prefix, options->heads, 0, &o->config,
-                           o->err));
+    RUN(mha_io_read_config(o->file, scheme, options->prefix, options->heads, options->kv_heads,
+                           &o->config, o->err));
     RUN(mha_layer_create(o->config, &o->layer, o->err));
     RUN(mha_io_load_layer(o->file, scheme, options->prefix, o->layer, o->err));
     RUN(mha_context_create(&o->context, o->err));

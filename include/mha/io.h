@@ -27,7 +27,9 @@ MHA_BEGIN_DECLS
 #define MHA_SCHEME_BERT 1
 /* c_attn.weight [in, q k v] and c_proj.weight [in, out]; c_attn.bias, c_proj.bias. */
 #define MHA_SCHEME_GPT2 2
-/* q_proj, k_proj, v_proj, o_proj: refused until rotary positions exist. */
+/* q_proj, k_proj, v_proj, o_proj, each with .weight and perhaps .bias; q and k turn by rotary positions, which
+ * are facts of the config: mha_io_read_config sets halves over the whole head and base 10000, for another
+ * base (rope_theta) call mha_config_set_rotary. */
 #define MHA_SCHEME_LLAMA 3
 
 /** The id of a scheme by name ("torch", "bert", "gpt2", "llama"); MHA_ERROR_UNKNOWN_ID, or
@@ -104,13 +106,14 @@ MHA_IO_API int32_t mha_io_safetensors_read(
 /**
  * Sets every parameter of layer from the tensors prefix + name of a scheme. An absent bias is fine
  * only if the layer has none; a bias in the file that the layer lacks, missing and contradicting
- * tensors are refused by name. So are bias_k and bias_v (torch) and self.distance_embedding.weight
- * (BERT), which would change the numbers; other tensors under the prefix are left alone.
+ * tensors are refused by name. So are bias_k and bias_v (torch), self.distance_embedding.weight (BERT) and
+ * q_norm.weight and k_norm.weight (llama), which would change the numbers; other tensors under the prefix
+ * are left alone.
  * On failure the layer is as before.
  * Memory    all of the layer's numbers once more while it loads.
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT  file, layer or prefix is NULL ("" is a prefix)
- * @retval MHA_ERROR_UNKNOWN_ID     unknown scheme, or MHA_SCHEME_LLAMA
+ * @retval MHA_ERROR_UNKNOWN_ID     unknown scheme
  * @retval MHA_ERROR_FILE_TENSOR    a tensor is missing or one too many, or two sets contradict
  * @retval MHA_ERROR_SHAPE          a tensor's shape is not the parameter's
  * @retval MHA_ERROR_FILE_FORMAT    a tensor is not F32, F16 or BF16
@@ -128,7 +131,7 @@ MHA_IO_API int32_t mha_io_load_layer(const mha_io_safetensors *file,
  * kv_heads (0: as heads) from the caller. All four projections must be there.
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT  file, prefix or out is NULL
- * @retval MHA_ERROR_UNKNOWN_ID     unknown scheme, or MHA_SCHEME_LLAMA
+ * @retval MHA_ERROR_UNKNOWN_ID     unknown scheme
  * @retval MHA_ERROR_HEAD_COUNT     heads < 1, kv_heads that do not divide them, or features that
  *                                  do not divide into such heads
  * @retval MHA_ERROR_FILE_TENSOR    a weight is missing, or two sets contradict

@@ -117,6 +117,7 @@ static int32_t read_widths(const mha_io_safetensors *file,
 }
 
 static int32_t fill_config(mha_config *cfg,
+                           const struct mha__io_scheme *scheme,
                            const struct facts *facts,
                            const struct mha__io_widths *widths,
                            mha_error *err)
@@ -130,6 +131,10 @@ static int32_t fill_config(mha_config *cfg,
     MHA__IO_TRY(mha_config_set_output_width(cfg, widths->out[MHA_PROJECTION_OUT], err));
     for (int32_t p = 0; p < MHA__IO_PROJECTIONS; p++) {
         MHA__IO_TRY(mha_config_set_bias(cfg, p, widths->bias[p], err));
+    }
+    if (scheme->rotary) {
+        MHA__IO_TRY(
+            mha_config_set_rotary(cfg, MHA_ROTARY_HALVES, facts->head_size, 0, err));
     }
     return MHA_OK;
 }
@@ -165,7 +170,7 @@ int32_t mha_io_read_config(const mha_io_safetensors *file,
 
     mha_config *cfg = NULL;
     MHA__IO_TRY(mha_config_create(widths.in[MHA_PROJECTION_Q], heads, &cfg, err));
-    int32_t status = fill_config(cfg, &facts, &widths, err);
+    int32_t status = fill_config(cfg, found.scheme, &facts, &widths, err);
     if (status != MHA_OK) {
         mha_config_destroy(cfg);
         return status;

@@ -35,8 +35,7 @@ struct mha_io_safetensors {
     int64_t *shapes; /* all shapes, one after another */
 };
 
-/* Fills file from the JSON text of its header; the data are the file's bytes from data_offset on.
- */
+/* Fills file from the JSON text of its header; the data are the file's bytes from data_offset on. */
 int32_t mha__io_header_parse(const char *text,
                              int64_t length,
                              int64_t data_offset,

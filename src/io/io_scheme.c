@@ -30,6 +30,14 @@ static const struct mha__io_scheme gpt2_names = {
     .transposed = true,
 };
 
+/* Llama and its kin: rotary positions in halves; most have no biases. (q_norm, k_norm: Qwen 3.) */
+static const struct mha__io_scheme llama_names = {
+    .weight = {"q_proj.weight", "k_proj.weight", "v_proj.weight", "o_proj.weight"},
+    .bias = {"q_proj.bias", "k_proj.bias", "v_proj.bias", "o_proj.bias"},
+    .refused = {"q_norm.weight", "k_norm.weight"},
+    .rotary = true,
+};
+
 int32_t mha_io_scheme(const char *name)
 {
     static const struct {
@@ -130,12 +138,8 @@ int32_t mha__io_scheme_find(const mha_io_safetensors *file,
         found->scheme = &gpt2_names;
         break;
     case MHA_SCHEME_LLAMA:
-        return mha__io_error_fail(
-            err,
-            MHA_ERROR_UNKNOWN_ID,
-            NULL,
-            "scheme llama: its layers need rotary positions, which this version "
-            "does not have; without them every number would be wrong");
+        found->scheme = &llama_names;
+        break;
     default:
         return mha__io_error_fail(
             err, MHA_ERROR_UNKNOWN_ID, NULL, "%" PRId32 " is not a scheme", scheme);

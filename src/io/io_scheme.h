@@ -2,8 +2,7 @@
 #ifndef MHA__IO_SCHEME_H
 #define MHA__IO_SCHEME_H
 
-/* Which tensor of a file is which parameter: the names of a scheme, and what was found under them.
- */
+/* Which tensor of a file is which parameter: the names of a scheme, and what was found under them. */
 #include "io/io_safetensors.h"
 
 /* Projections are numbered as in <mha/config.h>: q, k, v, out. */
@@ -17,6 +16,7 @@ struct mha__io_scheme {
     const char *bias[MHA__IO_PROJECTIONS];
     const char *refused[2]; /* would change the numbers in a way this library cannot follow */
     bool transposed;        /* weights are [in, out] */
+    bool rotary; /* q and k turn by rotary positions, in halves */
 };
 
 /* Indices of tensors; -1: not in the file. */
@@ -41,8 +41,7 @@ int32_t mha__io_scheme_find(const mha_io_safetensors *file,
 int64_t mha__io_scheme_weight(const struct mha__io_found *found, int32_t projection);
 int64_t mha__io_scheme_bias(const struct mha__io_found *found, int32_t projection);
 
-/* FILE_TENSOR: the sentence names the tensor that a projection's weight or bias should have been.
- */
+/* FILE_TENSOR: the sentence names the tensor that a projection's weight or bias should have been. */
 int32_t mha__io_scheme_missing(const mha_io_safetensors *file,
                                const struct mha__io_found *found,
                                int32_t projection,

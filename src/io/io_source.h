@@ -21,8 +21,7 @@ int32_t mha__io_source_open(struct mha__io_source *source, const char *path, mha
 void mha__io_source_memory(struct mha__io_source *source, const void *bytes, int64_t size);
 void mha__io_source_close(struct mha__io_source *source);
 
-/* offset + bytes must lie within size. FILE_ACCESS when the file is shorter by now or unreadable.
- */
+/* offset + bytes must lie within size. FILE_ACCESS when the file is shorter by now or unreadable. */
 int32_t mha__io_source_read(
     const struct mha__io_source *source, int64_t offset, void *to, int64_t bytes, mha_error *err);
 

@@ -2,8 +2,7 @@
 #ifndef MHA__IO_WIDTHS_H
 #define MHA__IO_WIDTHS_H
 
-/* The shapes that a layer's parameters have, by projection, and whether a file's tensors have them.
- */
+/* The shapes that a layer's parameters have, by projection, and whether a file's tensors have them. */
 #include "io/io_scheme.h"
 
 struct mha__io_widths {
@@ -15,8 +14,7 @@ struct mha__io_widths {
 
 void mha__io_widths_of_layer(const mha_layer *layer, struct mha__io_widths *widths);
 
-/* FILE_TENSOR: a parameter has no tensor, or a tensor no parameter. SHAPE: one has another shape.
- */
+/* FILE_TENSOR: a parameter has no tensor, or a tensor no parameter. SHAPE: one has another shape. */
 int32_t mha__io_widths_check(const mha_io_safetensors *file,
                              const struct mha__io_found *found,
                              const struct mha__io_widths *widths,
