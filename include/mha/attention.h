@@ -14,8 +14,8 @@ MHA_BEGIN_DECLS
 /**
  * Scaled dot-product attention in one call, no object needed:
  *
- *   out[b,i,h,:] = sum_j softmax_j( <q[b,i,h,:], k[b,j,g,:]> / sqrt(D) ) v[b,j,g,:]     g = h /
- * (H/G)
+ *   out[b,i,h,:] = sum_j softmax_j( <q[b,i,h,:], k[b,j,g,:]> / sqrt(D) ) v[b,j,g,:]
+ *   g = h / (H/G)
  *
  * q [B,T,H,D], k [B,S,G,D], v [B,S,G,D], out [B,T,H,D], contiguous. Vaswani et al. 2017.
  * A query that may see no key gets 0. S = 0: zeros. B = 0 or T = 0: success, nothing is written.

@@ -33,7 +33,7 @@ typedef struct mha_call mha_call;
 #define MHA_TENSOR_WEIGHTS_DROPPED 11 /* out  [B,H,T,S'], the weights after dropout */
 #define MHA_TENSOR_SCORES_SCALED   12 /* out  [B,H,T,S], scores after the scale */
 #define MHA_TENSOR_SCORES_CAPPED   13 /* out  [B,H,T,S], after the softcap */
-#define MHA_TENSOR_SCORES_BIASED   14 /* out  [B,H,T,S], after all that is added; -inf if hidden */
+#define MHA_TENSOR_SCORES_BIASED   14 /* out  [B,H,T,S], after biases and callback; -inf if hidden */
 #define MHA_TENSOR_ENTROPY         15 /* out  [B,H,T], -sum p ln p in nats; 0 for an empty row */
 #define MHA_TENSOR_MAXIMUM         16 /* out  [B,H,T], the largest p; 0 for an empty row */
 #define MHA_TENSOR_KEY_MASS        17 /* out  [B,H,S'], the sum of p over the queries */
@@ -53,7 +53,7 @@ MHA_API void mha_call_destroy(mha_call *call);
  * @retval MHA_ERROR_NULL_ARGUMENT  call or shape is NULL, or data is and no size is 0
  * @retval MHA_ERROR_UNKNOWN_ID     not an input tensor, or an unknown type
  * @retval MHA_ERROR_SHAPE          a rank the tensor cannot have, a negative size or stride, or a
- * last axis that is not contiguous
+ *                                  last axis that is not contiguous
  * @retval MHA_ERROR_TOO_LARGE      the extent passes 2^63 bytes
  */
 MHA_API int32_t mha_call_set_input(mha_call *call,
@@ -91,7 +91,10 @@ MHA_API int32_t mha_call_set_dropout(mha_call *call, double p, uint64_t seed, mh
 /**
  * The caller's own keep mask in place of the random one: keep [B,H,T,S] bytes, non-zero = kept,
  * contiguous; remembered as a tensor is. NULL returns to the random one. p is still that of
- * mha_call_set_dropout.
+ * mha_call_set_dropout: what is kept is divided by 1 - p, and p = 0 is no dropout. Extra keys are
+ * kept.
+ * @retval MHA_ERROR_SHAPE      a negative size
+ * @retval MHA_ERROR_TOO_LARGE  B * H * T * S passes 2^63 bytes
  */
 MHA_API int32_t mha_call_set_dropout_mask(mha_call *call,
                                           const uint8_t *keep,
@@ -104,7 +107,9 @@ MHA_API int32_t mha_call_set_dropout_mask(mha_call *call,
 /**
  * Rotary positions in place of those by alignment: query_ids [batch, T], key_ids [batch, S], batch
  * = B or 1; remembered as tensors are. NULL and NULL return to the alignment.
- * @retval MHA_ERROR_SHAPE  batch < 1 or a negative size
+ * @retval MHA_ERROR_NULL_ARGUMENT  one of them is NULL and not empty
+ * @retval MHA_ERROR_SHAPE          batch < 1 or a negative size
+ * @retval MHA_ERROR_TOO_LARGE      the ids pass 2^63 bytes
  */
 MHA_API int32_t mha_call_set_positions(mha_call *call,
                                        int64_t batch,
@@ -114,8 +119,9 @@ MHA_API int32_t mha_call_set_positions(mha_call *call,
                                        const int64_t *key_ids,
                                        mha_error *err);
 
-/* Flags of callbacks. CONCURRENT: it may be called by several threads at once, also not the calling
- * one. Without it the call runs on the calling thread alone. */
+/* Flags of callbacks.
+ *   CONCURRENT  it may be called by several threads at once, also not the calling one. Without it the
+ *               call runs on the calling thread alone. */
 #define MHA_CALLBACK_CONCURRENT 1
 
 /**
@@ -160,8 +166,9 @@ MHA_API int32_t mha_call_set_weights_callback(
  * The k keys of the largest weights of each row, falling, equal weights by the lowest key first:
  * keys [B,H,T,k] and weights [B,H,T,k], contiguous, remembered as tensors are; weights may be NULL.
  * Where fewer than k keys are visible: -1 and 0. k = 0 removes it.
- * @retval MHA_ERROR_SHAPE          k or a size is negative
  * @retval MHA_ERROR_NULL_ARGUMENT  keys is NULL and no size is 0
+ * @retval MHA_ERROR_SHAPE          k or a size is negative
+ * @retval MHA_ERROR_TOO_LARGE      B * H * T * k keys pass 2^63 bytes
  */
 MHA_API int32_t mha_call_set_top_keys(mha_call *call,
                                       int64_t B,

@@ -8,20 +8,21 @@ MHA_BEGIN_DECLS
 
 /*
  * Status codes: 0 is success, negative is an error. They come in decades with gaps, are never
- * renumbered and only appended.
+ * renumbered and only appended. Every function that takes an object can return NULL_ARGUMENT and
+ * BAD_HANDLE: objects begin with a word that destroy clears, and every build looks at it.
  */
 #define MHA_OK 0
 /* the call itself */
 #define MHA_ERROR_NULL_ARGUMENT (-10) /* a pointer that is needed is NULL */
 #define MHA_ERROR_UNKNOWN_ID    (-11) /* an id, type, flag or name unknown to this version */
-#define MHA_ERROR_BAD_HANDLE    (-12) /* not a live object of that kind (debug builds notice it) */
+#define MHA_ERROR_BAD_HANDLE    (-12) /* not a live object of that kind, where that can be seen */
 /* sizes and values that do not fit */
 #define MHA_ERROR_SHAPE      (-20) /* a size, rank or stride is negative or does not match */
 #define MHA_ERROR_HEAD_COUNT (-21) /* heads that do not divide what they must divide */
 #define MHA_ERROR_OVERLAP    (-22) /* an output shares memory with an input or another output */
 #define MHA_ERROR_TOO_LARGE  (-23) /* a product of sizes passes 2^63, or a limit */
 #define MHA_ERROR_VALUE      (-24) /* a number outside its range, or NaN where a number is needed */
-#define MHA_ERROR_ALIGNMENT  (-25) /* causal or window with T != S and no alignment said */
+#define MHA_ERROR_ALIGNMENT  (-25) /* T != S, and no alignment said where one is needed */
 /* right call, wrong time */
 #define MHA_ERROR_NOT_SET (-32) /* a parameter or tensor is missing; the sentence names it */
 /* resources */

@@ -38,7 +38,7 @@ typedef struct mha_layer mha_layer;
  * @retval MHA_ERROR_NULL_ARGUMENT  cfg or out is NULL
  * @retval MHA_ERROR_HEAD_COUNT     E % H != 0 and no head size was set
  * @retval MHA_ERROR_SHAPE          a width that contradicts a projection that is off, or a rotary
- * size above D
+ *                                  size above D
  * @retval MHA_ERROR_TOO_LARGE      H*D, G*D or H*Dv passes 2^31-1, or a weight 2^63 bytes
  * @retval MHA_ERROR_OUT_OF_MEMORY  *out is NULL
  */
@@ -117,7 +117,7 @@ MHA_API int32_t mha_layer_initialize(mha_layer *layer, uint64_t seed, mha_error 
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT
  * @retval MHA_ERROR_HEAD_COUNT     count outside 0 .. H-1, a head twice or out of range, or groups
- * that would become uneven
+ *                                  that would become uneven
  * @retval MHA_ERROR_NOT_SET        a parameter was never set
  * @retval MHA_ERROR_UNKNOWN_ID     the layer has no output projection
  * @retval MHA_ERROR_OUT_OF_MEMORY  *out is NULL
@@ -133,8 +133,9 @@ MHA_API int64_t mha_layer_bytes(const mha_layer *layer);
  *
  *   out = concat_h(softmax(scale Q_h K_g^T) V_g) Wo^T + bo
  *
- * query [B,T,Eq], key [B,S,Ek], value [B,S,Ev], out [B,T,Eo]; mask may be NULL: all is visible. For
- * strides, weights or log-sum-exp use mha_forward.
+ * query [B,T,Eq], key [B,S,Ek], value [B,S,Ev], out [B,T,Eo]; mask may be NULL: all is visible.
+ * Softcap, ALiBi, rotary positions, sinks, gates and extra keys hold as the config and the mask have
+ * them (the whole formula: mha_forward). For strides, biases, dropout or other outputs use mha_forward.
  * A query that may see no key gets the row bo, never NaN; a padded query (mha_mask_set_query_lengths)
  * gets 0. S = 0: every row is bo. B = 0 or T = 0: success, nothing is written. Pointers of empty
  * tensors may be NULL.
@@ -143,12 +144,14 @@ MHA_API int64_t mha_layer_bytes(const mha_layer *layer);
  * Threads   one call at a time per context; layer and mask may be shared.
  * Numerics  same bits for every number of threads, given the same build, engine, kernels and BLAS
  *           thread setting; |error| <= 8 * 2^-24 * (A + log2 S + 4) * max|v| in the attention, A the
- *           largest allowed |scale| sum_d |q_d k_d| + |biases|. Denormal numbers count as 0.
+ *           largest allowed |scale| sum_d |q_d k_d| + |biases| + slope |i + off - j|.
+ *           Denormal numbers count as 0.
  *
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT  a tensor, the context or the layer is NULL
  * @retval MHA_ERROR_SHAPE          B, T or S is negative, or the mask has other sizes
- * @retval MHA_ERROR_ALIGNMENT      causal or window, some T_b != S_b, and the mask has no alignment
+ * @retval MHA_ERROR_ALIGNMENT      causal, window, ALiBi or rotary positions, some T_b != S_b, and the
+ *                                  mask has no alignment
  * @retval MHA_ERROR_TOO_LARGE      a product of sizes passes 2^63, a BLAS size 2^31-1, or the limit
  * @retval MHA_ERROR_OVERLAP        out shares memory with an input
  * @retval MHA_ERROR_NOT_SET        a parameter was never set; the sentence names it

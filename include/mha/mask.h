@@ -9,8 +9,8 @@ MHA_BEGIN_DECLS
 /**
  * Which keys a query may see. All rules hold at once:
  *
- *   allowed(b,h,i,j) = causal and window and range and key length and segment and every boolean
- * mask
+ *   allowed(b,h,i,j) = causal and window and range and key length and segment and sequence
+ *                      and every boolean mask and no bias is -infinity
  *
  * A mask keeps its own compact copy (bits, and one number per row for lengths), so the caller's
  * arrays are free after each call and one mask serves every layer of a model. A fresh mask hides
@@ -29,21 +29,19 @@ MHA_BEGIN_DECLS
  */
 typedef struct mha_mask mha_mask;
 
-/* Where the diagonal of causal and window lies: query i stands at key position i + off[b].
- *   UNSET         off = 0, legal only where T_b = S_b in every batch row
- *   BOTTOM_RIGHT  off = S_b - T_b, with the lengths of the batch row; may be negative
- *   EXPLICIT      off[b] from mha_mask_set_offsets */
-#define MHA_ALIGNMENT_UNSET        0
+/* Where the diagonal of causal, window, ALiBi and rotary positions lies: query i stands at key
+ * position i + off[b]. */
+#define MHA_ALIGNMENT_UNSET        0 /* off = 0, legal only where T_b = S_b in every batch row */
 #define MHA_ALIGNMENT_TOP_LEFT     1 /* off = 0 */
-#define MHA_ALIGNMENT_BOTTOM_RIGHT 2
-#define MHA_ALIGNMENT_EXPLICIT     3
+#define MHA_ALIGNMENT_BOTTOM_RIGHT 2 /* off = S_b - T_b of the batch row; may be negative */
+#define MHA_ALIGNMENT_EXPLICIT     3 /* off[b] from mha_mask_set_offsets */
 
-/* Flags of boolean masks. INVERTED: non-zero = may NOT attend, as torch.nn.MultiheadAttention means
- * it. */
+/* Flags of boolean masks.
+ *   INVERTED  non-zero = may NOT attend, as torch.nn.MultiheadAttention means it
+ *   BITS      packed bits, least significant first, each row beginning on a byte; strides, if given,
+ *             count bytes and the last one is not used */
 #define MHA_MASK_INVERTED 1
-/* BITS: the mask is packed bits, least significant first, each row beginning on a byte; strides, if
- * given, count bytes and the last one is not used. */
-#define MHA_MASK_BITS 2
+#define MHA_MASK_BITS     2
 
 /** A mask that hides nothing. @retval MHA_ERROR_OUT_OF_MEMORY  *out is NULL */
 MHA_API int32_t mha_mask_create(mha_mask **out, mha_error *err);
@@ -51,8 +49,7 @@ MHA_API int32_t mha_mask_create(mha_mask **out, mha_error *err);
 /** Frees mask; NULL is fine. */
 MHA_API void mha_mask_destroy(mha_mask *mask);
 
-/** Causal: j <= i + off (on = 1), or not (0, the default). @retval MHA_ERROR_VALUE  neither 0 nor 1
- */
+/** Causal: j <= i + off (on = 1), or not (0, the default). @retval MHA_ERROR_VALUE  neither 0 nor 1 */
 MHA_API int32_t mha_mask_set_causal(mha_mask *mask, int32_t on, mha_error *err);
 
 /**
@@ -164,7 +161,9 @@ MHA_API int32_t mha_mask_set_head_windows(
 /**
  * Ranges: query i of batch row b sees keys lo <= j < hi only. lo and hi are [batch, queries], batch
  * = B or 1, queries = T. Prefix, document and chunk masks in O(T) memory.
+ * @retval MHA_ERROR_NULL_ARGUMENT  lo or hi is NULL and queries is not 0
  * @retval MHA_ERROR_SHAPE          batch < 1, queries < 0 or a negative bound
+ * @retval MHA_ERROR_TOO_LARGE      batch * queries passes 2^63 bytes
  * @retval MHA_ERROR_OUT_OF_MEMORY
  */
 MHA_API int32_t mha_mask_set_ranges(mha_mask *mask,
@@ -178,7 +177,9 @@ MHA_API int32_t mha_mask_set_ranges(mha_mask *mask,
  * Segments: a query and a key see each other only if their ids are equal. query_ids [batch,
  * queries], key_ids [batch, keys]; batch = B or 1, queries = T, keys = S. O(T + S) memory; ids in
  * runs are fastest.
+ * @retval MHA_ERROR_NULL_ARGUMENT  ids are NULL and their size is not 0
  * @retval MHA_ERROR_SHAPE          batch < 1 or a negative size
+ * @retval MHA_ERROR_TOO_LARGE      batch * queries or batch * keys passes 2^63 bytes
  * @retval MHA_ERROR_OUT_OF_MEMORY
  */
 MHA_API int32_t mha_mask_set_segments(mha_mask *mask,
@@ -222,10 +223,10 @@ MHA_API int32_t mha_mask_set_alibi(mha_mask *mask,
  * What the mask does to a call of B, H, T, S on tiles of `queries` x `keys`, as text: how many
  * tiles are skipped, full and mixed, and what share of the pairs and of the tiles' work is left.
  * Copied like mha_error_message into buf; *length (may be NULL) is the full length.
- * @retval MHA_ERROR_SHAPE      negative sizes, tiles < 1, keys not a multiple of 64, or the mask
- * has other sizes
- * @retval MHA_ERROR_ALIGNMENT  as in a forward
- * @retval MHA_ERROR_TOO_LARGE  B * H * T * S or a tile passes 2^63
+ * @retval MHA_ERROR_SHAPE          negative sizes, tiles < 1, keys not a multiple of 64, or the mask
+ *                                  has other sizes
+ * @retval MHA_ERROR_ALIGNMENT      as in a forward
+ * @retval MHA_ERROR_TOO_LARGE      B * H * T * S or a tile passes 2^63
  * @retval MHA_ERROR_OUT_OF_MEMORY
  */
 MHA_API int32_t mha_mask_describe(const mha_mask *mask,

@@ -9,8 +9,8 @@ MHA_BEGIN_DECLS
 /**
  * Merges attention over disjoint parts of the keys into attention over all of them:
  *
- *   M = max_p lse_p    w_p = exp(lse_p - M)    o = sum_p w_p o_p / sum_p w_p    lse = M + ln sum_p
- * w_p
+ *   M = max_p lse_p                 w_p = exp(lse_p - M)
+ *   o = sum_p w_p o_p / sum_p w_p   lse = M + ln sum_p w_p
  *
  * out[p] is [rows, Dv] and lse[p] [rows], contiguous, rows in any common order: each pair (out,
  * lse) as one forward wrote it, before an output projection and with gates of 1. A part that is

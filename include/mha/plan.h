@@ -25,7 +25,8 @@ typedef struct mha_plan mha_plan;
  * @retval MHA_ERROR_NULL_ARGUMENT  ctx, layer or out is NULL
  * @retval MHA_ERROR_UNKNOWN_ID     an unknown output flag
  * @retval MHA_ERROR_SHAPE          B, T or S is negative, or the mask has other sizes
- * @retval MHA_ERROR_ALIGNMENT      causal or window, some T_b != S_b, and the mask has no alignment
+ * @retval MHA_ERROR_ALIGNMENT      causal, window or ALiBi, some T_b != S_b, and the mask has no
+ *                                  alignment
  * @retval MHA_ERROR_TOO_LARGE      a product of sizes passes 2^63, or a BLAS size 2^31-1
  * @retval MHA_ERROR_OUT_OF_MEMORY  *out is NULL
  */
@@ -49,7 +50,7 @@ MHA_API void mha_plan_destroy(mha_plan *plan);
 MHA_API int64_t mha_plan_workspace_bytes(const mha_plan *plan);
 /** Of those, the packed keys and values. */
 MHA_API int64_t mha_plan_packed_bytes(const mha_plan *plan);
-/** Bytes of the weights output: 4*B*H*T*S if MHA_PLAN_WEIGHTS was asked for, else 0. */
+/** Bytes of the weights output: 4*B*H*T*S' if MHA_PLAN_WEIGHTS was asked for, else 0. */
 MHA_API int64_t mha_plan_weights_bytes(const mha_plan *plan);
 /** Useful floating-point operations: 2*B*H*pairs*(D + Dv), with the visible (i, j) pairs, and
  * 2*in*out a row for each projection. */

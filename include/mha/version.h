@@ -14,8 +14,7 @@ MHA_BEGIN_DECLS
 #define MHA_VERSION_NUMBER (MHA_VERSION_MAJOR * 10000 + MHA_VERSION_MINOR * 100 + MHA_VERSION_PATCH)
 #define MHA_VERSION_STRING "0.1.0" /* compile time only: ask mha_version_string() at run time */
 
-/** major * 10000 + minor * 100 + patch of the library that is running. Bindings check it at load.
- */
+/** major * 10000 + minor * 100 + patch of the library that is running. Bindings check it at load. */
 MHA_API int32_t mha_version_number(void);
 
 /** "major.minor.patch" of the library that is running; static. */

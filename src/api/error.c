@@ -84,7 +84,7 @@ const char *mha_status_string(int32_t status)
     case MHA_ERROR_VALUE:
         return "MHA_ERROR_VALUE: a number outside its range";
     case MHA_ERROR_ALIGNMENT:
-        return "MHA_ERROR_ALIGNMENT: causal or window with T != S and no alignment said";
+        return "MHA_ERROR_ALIGNMENT: a rule by position with T != S and no alignment said";
     case MHA_ERROR_NOT_SET:
         return "MHA_ERROR_NOT_SET: a parameter or tensor is missing";
     case MHA_ERROR_OUT_OF_MEMORY:

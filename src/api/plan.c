@@ -57,8 +57,9 @@ int32_t mha_plan_create(const mha_context *ctx,
     MHA_CHECK(err, mha__planner_make(&plan.request, &plan.plan), MHA_ERROR_TOO_LARGE,
               "B = %lld, T = %lld, S = %lld: the workspace passes 2^63 bytes", (long long)B,
               (long long)T, (long long)S);
-    plan.weights_bytes =
-        outputs & MHA_PLAN_WEIGHTS ? B * layer->H * T * S * (int64_t)sizeof(float) : 0;
+    plan.weights_bytes = outputs & MHA_PLAN_WEIGHTS
+                             ? B * layer->H * T * (S + plan.request.extra) * (int64_t)sizeof(float)
+                             : 0;
     const int64_t all = B * layer->H * T * S;
     const int64_t pairs = mha__visibility_pairs(mask ? &mask->rules : NULL, B, layer->H, T, S);
     plan.flops = count_flops(&plan.request, layer, pairs);

@@ -2,8 +2,7 @@
 #ifndef MHA__RUN_H
 #define MHA__RUN_H
 
-/* The common way of mha_attention, mha_layer_forward and mha_forward: check, plan, make room, go.
- */
+/* The common way of mha_attention, mha_layer_forward and mha_forward: check, plan, make room, go. */
 #include "api/objects.h"
 
 /* MHA_ERROR_NOT_SET, by name, while a parameter is missing. */

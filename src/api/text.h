@@ -5,8 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Copies text, cut to cap - 1 bytes and NUL-terminated; returns its full length. (NULL, 0) is fine.
- */
+/* Copies text, cut to cap - 1 bytes and NUL-terminated; returns its full length. (NULL, 0) is fine. */
 static inline int64_t mha__text_copy(const char *text, char *buf, int64_t cap)
 {
     const int64_t length = (int64_t)strlen(text);
