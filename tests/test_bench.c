@@ -107,6 +107,89 @@ static void bench_gets_rid_of_a_forced_core_and_says_so(void **state)
     json_decref(plain);
 }
 
+/* --with OPTION or --against SHAPE on a small shape, on an engine. */
+static json_t *
+bench_compared(const char *shape, const char *engine, const char *how, const char *to)
+{
+    const int status = tool_run("bench", shape, "--threads", "1", "--engine", engine, how, to,
+                                "--reps", "5", "--json", NULL);
+    assert_string_equal(tool_run_stderr(), "");
+    assert_int_equal(status, 0);
+    return tool_run_json();
+}
+
+static void bench_engine_is_the_one_asked_for(void **state)
+{
+    (void)state;
+    static const char *const engines[] = {"blas", "fused"};
+    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++) {
+        json_t *report =
+            bench_compared("b1_t64_s64_h2_d32", engines[i], "--against", "b1_t64_s64_h1_d64");
+        assert_string_equal(json_string_value(json_object_get(report, "engine")), engines[i]);
+        const char *algorithm = json_string_value(json_object_get(report, "algorithm"));
+        assert_int_equal(strncmp(algorithm, engines[i], strlen(engines[i])), 0);
+        json_decref(report);
+    }
+    assert_int_equal(setenv("MHA_ENGINE", "fused", 1), 0);
+    json_t *report = bench("b1_t64_s64_h2_d32", "core", "1");
+    assert_int_equal(unsetenv("MHA_ENGINE"), 0);
+    assert_string_equal(json_string_value(json_object_get(report, "engine")), "fused");
+    json_decref(report);
+}
+
+static void bench_with_an_option_compares_with_the_plain_shape(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *option;
+        double work_share, visible_share;
+    } cases[] = {
+        {"all-true-mask", 1.0, 1.0},
+        {"bias", 1.0, 1.0},
+        {"weights", 1.0, 1.0},
+        {"entropy", 1.0, 1.0},
+        {"mass", 1.0, 1.0},
+        {"half-keys", 0.5, 0.5},
+        {"causal", 0.5, 513.0 / 1024.0}, /* (T + 1) / 2T are visible, a half is what is counted */
+        /* the first 255 queries see 1 .. 255 keys, the others 256 */
+        {"window", (255.0 * 128.0 + 257.0 * 256.0) / (512.0 * 512.0),
+         (255.0 * 128.0 + 257.0 * 256.0) / (512.0 * 512.0)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int fused = 0; fused < 2; fused++) {
+            json_t *report = bench_compared("b1_t512_s512_h2_d32", fused == 1 ? "fused" : "blas",
+                                            "--with", cases[i].option);
+            assert_string_equal(json_string_value(json_object_get(report, "with")),
+                                cases[i].option);
+            const double ratio = number_at(report, "ms_min") / number_at(report, "plain_ms_min");
+            assert_true(fabs(number_at(report, "ratio") - ratio) <= 1e-6 * ratio);
+            assert_int_equal(json_integer_value(json_object_get(report, "plain_repetitions")), 5);
+            if (!(fabs(number_at(report, "work_share") - cases[i].work_share) <= 1e-6) ||
+                !(fabs(number_at(report, "visible_share") - cases[i].visible_share) <= 1e-6)) {
+                fail_msg("%s: work share %.9g, visible share %.9g", cases[i].option,
+                         number_at(report, "work_share"), number_at(report, "visible_share"));
+            }
+            json_decref(report);
+        }
+    }
+}
+
+static void bench_against_another_shape_gives_the_ratio_of_both(void **state)
+{
+    (void)state;
+    /* A hundred times the work is slower, on whatever machine. */
+    json_t *report =
+        bench_compared("b1_t640_s640_h2_d32", "blas", "--against", "b1_t64_s64_h2_d32");
+    assert_string_equal(json_string_value(json_object_get(report, "against")), "b1_t64_s64_h2_d32");
+    const double ratio = number_at(report, "ms_min") / number_at(report, "against_ms_min");
+    assert_true(fabs(number_at(report, "ratio") - ratio) <= 1e-6 * ratio);
+    assert_true(ratio > 1.0);
+    json_decref(report);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--against", "b1_t9_s9_h1_d8", NULL), 0);
+    assert_non_null(strstr(tool_run_stdout(), "b1_t9_s9_h1_d8: "));
+    assert_non_null(strstr(tool_run_stdout(), "ratio of the two: "));
+}
+
 static void bench_wrong_usage_is_status_2(void **state)
 {
     (void)state;
@@ -118,6 +201,14 @@ static void bench_wrong_usage_is_status_2(void **state)
     assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--engine", "gpu", NULL), 2);
     assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--threads", "65", NULL), 2);
     assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--reps", "0", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--with", "gold", NULL), 2);
+    assert_non_null(strstr(tool_run_stderr(), "gold"));
+    assert_int_equal(tool_run("bench", "b1_t8_s9_h1_d8", "--with", "causal", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8_causal", "--with", "window", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--against", "b1_t8_s8_h1", NULL), 2);
+    assert_int_equal(
+        tool_run("bench", "b1_t8_s8_h1_d8", "--against", "b1_t8_s8_h1_d8", "--with", "mass", NULL),
+        2);
 }
 
 static void bench_shape_too_large_is_status_1_with_a_sentence(void **state)
@@ -134,6 +225,9 @@ int main(void)
         cmocka_unit_test(bench_report_has_the_promised_fields),
         cmocka_unit_test(bench_counts_operations_as_documented),
         cmocka_unit_test(bench_gets_rid_of_a_forced_core_and_says_so),
+        cmocka_unit_test(bench_engine_is_the_one_asked_for),
+        cmocka_unit_test(bench_with_an_option_compares_with_the_plain_shape),
+        cmocka_unit_test(bench_against_another_shape_gives_the_ratio_of_both),
         cmocka_unit_test(bench_wrong_usage_is_status_2),
         cmocka_unit_test(bench_shape_too_large_is_status_1_with_a_sentence),
     };

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mha_bench.h"
 
-#include "mha_peak.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -20,9 +17,22 @@ static const char help[] =
     "  --what core       attention alone, all projections off (the default)\n"
     "  --what layer      with its four projections; query, key and value are one tensor where t = "
     "s\n"
+    "  --with OPTION     the shape with the option and plain, by turns in one run, and the ratio "
+    "of\n"
+    "                    the shortest times (above 1: the option costs). OPTION is\n"
+    "                      all-true-mask  a boolean mask [1,1,T,S] that hides nothing, made "
+    "before\n"
+    "                      bias           a float bias [1,1,T,S]\n"
+    "                      weights        all weights [B,H,T,S] returned\n"
+    "                      entropy        entropy and maximum of each row returned\n"
+    "                      mass           the weight that each key gets returned\n"
+    "                      half-keys      key lengths of half of S\n"
+    "                      causal, window (255, 0)\n"
+    "  --against SHAPE   both shapes by turns in one run, and the ratio first / second\n"
     "  --threads N       threads to use (default: as `mha info` says)\n"
-    "  --engine blas     how the products are computed\n"
-    "  --reps N          timings; otherwise at least 5 and half a second of them\n"
+    "  --engine blas|fused  how the products are computed (default: MHA_ENGINE, else blas)\n"
+    "  --reps N          timings; otherwise at least 5 and half a second of them. A warm-up of a\n"
+    "                    second or more is one of them\n"
     "  --keep-coretype   leave OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are\n"
     "  --json            one JSON object\n"
     "  --help            this text\n\n"
@@ -39,6 +49,56 @@ static bool parse_count(const char *text, long long low, long long high, long lo
     return errno == 0 && end != text && *end == '\0' && *value >= low && *value <= high;
 }
 
+static enum mha__bench_with parse_with(const char *text)
+{
+    static const char *const names[] = {
+        [MHA__BENCH_WITH_ALL_TRUE_MASK] = "all-true-mask",
+        [MHA__BENCH_WITH_BIAS] = "bias",
+        [MHA__BENCH_WITH_WEIGHTS] = "weights",
+        [MHA__BENCH_WITH_ENTROPY] = "entropy",
+        [MHA__BENCH_WITH_MASS] = "mass",
+        [MHA__BENCH_WITH_HALF_KEYS] = "half-keys",
+        [MHA__BENCH_WITH_CAUSAL] = "causal",
+        [MHA__BENCH_WITH_WINDOW] = "window",
+    };
+    for (int i = MHA__BENCH_WITH_ALL_TRUE_MASK; i <= MHA__BENCH_WITH_WINDOW; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return (enum mha__bench_with)i;
+        }
+    }
+    return MHA__BENCH_WITH_NONE;
+}
+
+/* The shapes, and whether the option makes sense for them. An exit status, or -1 to go on. */
+static int parse_shapes(const char *text, struct mha__bench_options *options)
+{
+    char why[160];
+    const struct mha__shape *s = &options->shape;
+    options->shape_text = text;
+    if (mha__shape_parse(text, &options->shape, why, sizeof why) != 0) {
+        return mha__tool_usage("bench", "%s", why);
+    }
+    if (options->against_text != NULL) {
+        if (options->with != MHA__BENCH_WITH_NONE) {
+            return mha__tool_usage("bench", "--with and --against are two comparisons; take one");
+        }
+        if (mha__shape_parse(options->against_text, &options->against, why, sizeof why) != 0) {
+            return mha__tool_usage("bench", "--against: %s", why);
+        }
+    }
+    if (options->with == MHA__BENCH_WITH_CAUSAL || options->with == MHA__BENCH_WITH_WINDOW) {
+        if (s->T != s->S) {
+            return mha__tool_usage("bench", "--with %s needs t = s; otherwise see --against",
+                                   options->with_text);
+        }
+        if (s->causal != MHA_CAUSAL_NONE || s->window_left >= 0 || s->window_right >= 0) {
+            return mha__tool_usage("bench", "--with %s: the shape has causal or a window already",
+                                   options->with_text);
+        }
+    }
+    return -1;
+}
+
 /* An exit status, or -1 to go on. */
 static int
 parse_options(int argc, char **argv, struct mha__bench_options *options, bool *keep_coretype)
@@ -47,6 +107,7 @@ parse_options(int argc, char **argv, struct mha__bench_options *options, bool *k
         {"what", required_argument, NULL, 'w'},   {"threads", required_argument, NULL, 't'},
         {"engine", required_argument, NULL, 'e'}, {"reps", required_argument, NULL, 'r'},
         {"json", no_argument, NULL, 'j'},         {"keep-coretype", no_argument, NULL, 'k'},
+        {"with", required_argument, NULL, 'o'},   {"against", required_argument, NULL, 'a'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     long long number;
@@ -65,10 +126,20 @@ parse_options(int argc, char **argv, struct mha__bench_options *options, bool *k
             options->threads = (int32_t)number;
             break;
         case 'e':
-            if (strcmp(optarg, "blas") != 0) {
-                return mha__tool_usage("bench", "--engine %s: blas is the one there is", optarg);
+            if (strcmp(optarg, "blas") != 0 && strcmp(optarg, "fused") != 0) {
+                return mha__tool_usage("bench", "--engine %s: blas or fused", optarg);
             }
-            options->engine = MHA_ENGINE_BLAS;
+            options->engine = strcmp(optarg, "blas") == 0 ? MHA_ENGINE_BLAS : MHA_ENGINE_FUSED;
+            break;
+        case 'o':
+            options->with_text = optarg;
+            options->with = parse_with(optarg);
+            if (options->with == MHA__BENCH_WITH_NONE) {
+                return mha__tool_usage("bench", "--with %s: see --help for the options", optarg);
+            }
+            break;
+        case 'a':
+            options->against_text = optarg;
             break;
         case 'r':
             if (!parse_count(optarg, 1, 1000000, &number)) {
@@ -92,12 +163,7 @@ parse_options(int argc, char **argv, struct mha__bench_options *options, bool *k
     if (argc - optind != 1) {
         return mha__tool_usage("bench", "one SHAPE is needed");
     }
-    char why[160];
-    options->shape_text = argv[optind];
-    if (mha__shape_parse(options->shape_text, &options->shape, why, sizeof why) != 0) {
-        return mha__tool_usage("bench", "%s", why);
-    }
-    return -1;
+    return parse_shapes(argv[optind], options);
 }
 
 /* OpenBLAS reads these two before main: with one of them set, only a new process gets rid of it. */
@@ -124,71 +190,9 @@ static int restart_without_coretype(char **argv)
     return mha__tool_fail("bench", "cannot start again: %s", strerror(errno));
 }
 
-/* "AMD EPYC 7763", or the machine's kind where /proc/cpuinfo has no name for it. */
-static void cpu_model(char *text, size_t cap)
-{
-    static const char key[] = "model name";
-    struct utsname machine;
-    snprintf(text, cap, "%s", uname(&machine) == 0 ? machine.machine : "unknown");
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[256];
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, key, sizeof key - 1) == 0 && colon != NULL) {
-            snprintf(text, cap, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-            break;
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-}
-
-static int report(const struct mha__bench_options *options, const struct mha__bench_result *r)
-{
-    char cpu[256];
-    cpu_model(cpu, sizeof cpu);
-    char *blas = mha__tool_text(mha_runtime_blas);
-    char *core = mha__tool_text(mha_runtime_blas_core);
-    const char *what = options->what == MHA__BENCH_CORE ? "core" : "layer";
-    const double gflops = r->flops / r->seconds_min / 1e9;
-    const double share = gflops / (r->peak * r->threads);
-    int status = MHA_TOOL_OK;
-    if (blas == NULL || core == NULL) {
-        status = mha__tool_fail("bench", "out of memory");
-    } else if (options->json) {
-        status = mha__tool_print_json(
-            "bench",
-            json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s, s:f,"
-                      " s:I, s:f, s:I, s:I, s:s}",
-                      "shape", options->shape_text, "what", what, "threads", (int)r->threads,
-                      "engine", "blas", "algorithm", r->algorithm, "kernels", mha_runtime_kernels(),
-                      "blas", blas, "blas_core", core, "cpu", cpu, "ms_min", 1e3 * r->seconds_min,
-                      "ms_median", 1e3 * r->seconds_median, "gflops", gflops, "peak_gflops",
-                      r->peak, "peak_vectors", mha__peak_name(), "share", share, "repetitions",
-                      (json_int_t)r->repetitions, "visible_share", r->visible_share,
-                      "workspace_bytes", (json_int_t)r->workspace_bytes, "packed_bytes",
-                      (json_int_t)r->packed_bytes, "version", mha_version_string()));
-    } else {
-        printf("%s, %s, %d thread%s: %.3f ms (median %.3f, %lld runs)\n", options->shape_text, what,
-               (int)r->threads, r->threads == 1 ? "" : "s", 1e3 * r->seconds_min,
-               1e3 * r->seconds_median, (long long)r->repetitions);
-        printf("%.1f GFLOP/s, %.2f of the peak of %.1f per core (%s)\n", gflops, share, r->peak,
-               mha__peak_name());
-        printf("%s; %s; kernels %s; %s\n", cpu, r->algorithm, mha_runtime_kernels(), blas);
-        printf("workspace %.2f MiB, of which packed keys and values %.2f; visible %.3f\n",
-               (double)r->workspace_bytes / 0x1p20, (double)r->packed_bytes / 0x1p20,
-               r->visible_share);
-        status = fflush(stdout) == 0 ? MHA_TOOL_OK : MHA_TOOL_FAILED;
-    }
-    free(blas);
-    free(core);
-    return status;
-}
-
 int mha__bench_main(int argc, char **argv)
 {
-    struct mha__bench_options options = {.engine = MHA_ENGINE_BLAS};
+    struct mha__bench_options options = {.engine = -1};
     bool keep_coretype = false;
     int status = parse_options(argc, argv, &options, &keep_coretype);
     if (status >= 0) {
@@ -202,5 +206,5 @@ int mha__bench_main(int argc, char **argv)
     }
     struct mha__bench_result result;
     status = mha__bench_run(&options, &result);
-    return status == MHA_TOOL_OK ? report(&options, &result) : status;
+    return status == MHA_TOOL_OK ? mha__bench_report(&options, &result) : status;
 }
