@@ -11,7 +11,7 @@ import sys
 
 MAX_LINES = 800
 SOURCES = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".def", ".map", ".in"}
-SKIP = {".git", "build", "data", "corpus", "__pycache__", ".venv"}
+SKIP = {".git", "build", "data", "results", "corpus", "__pycache__", ".venv"}
 # Names that a tool demands, or that are one per folder by habit.
 REPEATED = {"CMakeLists.txt", "README.md", "meson.build", "__init__.py", ".gitignore"}
 
