@@ -55,7 +55,8 @@ enum {
     FUSED_QUERIES = 96,
     FUSED_BANDED_QUERIES = 48,
     FUSED_BAND = 24,
-    BAND = 64
+    BAND = 64,
+    STEP = 24 /* queries: a multiple of all that panel_product takes at once */
 };
 
 static void choose_tiles(const struct mha__planner_request *r, struct mha__planner_plan *plan)
@@ -89,7 +90,10 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     if (r->block) {
         queries = smaller(queries, 64); // a lane keeps [queries, S] weights
     }
-    plan->query_tile = smaller(queries, larger(r->T, 1));
+    /* Tiles of one size, in steps that suit the products, rather than a small one at the end. */
+    const int64_t T = larger(r->T, 1);
+    queries = smaller(queries, tiles_of(tiles_of(T, tiles_of(T, queries)), STEP) * STEP);
+    plan->query_tile = smaller(queries, T);
     plan->key_tile = smaller(keys, larger(tiles_of(r->S, 64), 1) * 64);
 }
 
