@@ -119,7 +119,8 @@ MHA_API int32_t mha_call_set_positions(mha_call *call,
                                        const int64_t *key_ids,
                                        mha_error *err);
 
-/* Flags of callbacks.
+/* Callbacks run in the floating-point environment of a task: round to nearest, denormals are zero.
+ * Their flags:
  *   CONCURRENT  it may be called by several threads at once, also not the calling one. Without it the
  *               call runs on the calling thread alone. */
 #define MHA_CALLBACK_CONCURRENT 1

@@ -60,7 +60,7 @@ MHA_API int32_t mha_context_set_executor(
 MHA_API int32_t mha_context_set_engine(mha_context *ctx, int32_t engine, mha_error *err);
 
 /**
- * The most bytes of workspace this context may hold; 0 = no limit (the default). A call that needs
+ * The most bytes of workspace a call may need; 0 = no limit (the default). A call that needs
  * more is refused with MHA_ERROR_TOO_LARGE, both numbers in the sentence.
  * @retval MHA_ERROR_SHAPE  bytes < 0
  */

@@ -104,7 +104,7 @@ MHA_IO_API int32_t mha_io_safetensors_read(
     const mha_io_safetensors *file, int64_t index, float *data, int64_t count, mha_error *err);
 
 /**
- * Sets every parameter of layer from the tensors prefix + name of a scheme. An absent bias is fine
+ * Sets every weight and bias of the projections of layer from the tensors prefix + name of a scheme. An absent bias is fine
  * only if the layer has none; a bias in the file that the layer lacks, missing and contradicting
  * tensors are refused by name. So are bias_k and bias_v (torch), self.distance_embedding.weight (BERT) and
  * q_norm.weight and k_norm.weight (llama), which would change the numbers; other tensors under the prefix

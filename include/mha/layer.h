@@ -145,7 +145,8 @@ MHA_API int64_t mha_layer_bytes(const mha_layer *layer);
  * Numerics  same bits for every number of threads, given the same build, engine, kernels and BLAS
  *           thread setting; |error| <= 8 * 2^-24 * (A + log2 S + 4) * max|v| in the attention, A the
  *           largest allowed |scale| sum_d |q_d k_d| + |biases| + slope |i + off - j|.
- *           Denormal numbers count as 0.
+ *           Denormal numbers count as 0, scale * q among them. Sums are formed before they are
+ *           divided: S * max|v| must be below 3.4e38.
  *
  * @retval MHA_OK
  * @retval MHA_ERROR_NULL_ARGUMENT  a tensor, the context or the layer is NULL

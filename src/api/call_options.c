@@ -120,8 +120,8 @@ int32_t mha_call_set_top_keys(mha_call *call,
     call->top = k;
     call->top_keys = k > 0 ? keys : NULL;
     call->top_weights = k > 0 ? weights : NULL;
-    call->top_shape[0] = B;
-    call->top_shape[1] = H;
-    call->top_shape[2] = T;
+    call->top_shape[0] = k > 0 ? B : 0;
+    call->top_shape[1] = k > 0 ? H : 0;
+    call->top_shape[2] = k > 0 ? T : 0;
     return mha__error_clear(err);
 }

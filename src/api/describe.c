@@ -228,6 +228,22 @@ static int32_t check_overlap(const mha_call *call, mha_error *err)
                       "the top keys share memory with %s", mha__call_tensors[id].name);
         }
     }
+    const int64_t *keep = call->keep_shape;
+    struct mha__tensor read[3];
+    (void)as_rows(&read[0], call->keep, keep[0] * keep[1] * keep[2] * keep[3]);
+    (void)as_rows(&read[1], call->query_ids, call->ids_batch * call->ids_T * 8);
+    (void)as_rows(&read[2], call->key_ids, call->ids_batch * call->ids_S * 8);
+    for (int i = 0; i < 3; i++) {
+        for (int32_t id = 0; id < MHA__TENSORS; id++) {
+            MHA_CHECK(err,
+                      !mha__call_tensors[id].output || !mha__overlap(&read[i], &call->tensor[id]),
+                      MHA_ERROR_OVERLAP, "%s shares memory with the %s", mha__call_tensors[id].name,
+                      i == 0 ? "dropout mask" : "positions");
+        }
+        MHA_CHECK(err, !mha__overlap(&read[i], &top[0]) && !mha__overlap(&read[i], &top[1]),
+                  MHA_ERROR_OVERLAP, "the top keys share memory with the %s",
+                  i == 0 ? "dropout mask" : "positions");
+    }
     return MHA_OK;
 }
 

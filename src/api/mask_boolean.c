@@ -85,6 +85,15 @@ static int32_t add_mask(mha_mask *mask,
                   mha__product_fits(rows, boolean.words, 8, &bytes),
               MHA_ERROR_TOO_LARGE, "a mask of %lld x %lld x %lld x %lld overflows",
               (long long)sizes[0], (long long)sizes[1], (long long)sizes[2], (long long)sizes[3]);
+    int64_t last = 0; /* the distance of the last byte */
+    for (int i = 0; i < 4 && sizes[3] > 0; i++) {
+        int64_t step = 0;
+        MHA_CHECK(err,
+                  (packed && i == 3) || (mha__product_fits(sizes[i] - 1, strides[i], 1, &step) &&
+                                         !__builtin_add_overflow(last, step, &last)),
+                  MHA_ERROR_TOO_LARGE, "axis %d of a mask has stride %lld: it passes 2^63 bytes", i,
+                  (long long)strides[i]);
+    }
     MHA_CHECK(err, allowed || sizes[3] == 0, MHA_ERROR_NULL_ARGUMENT,
               "the bytes of a mask are NULL");
     boolean.bits = mha__memory_allocate((size_t)bytes);

@@ -124,7 +124,8 @@ int32_t mha_mask_describe(const mha_mask *mask,
     struct counts counts = {{0, 0, 0}, 0, 0};
     if (all > 0) {
         const int64_t rows = smaller(queries, T);
-        const int64_t columns = smaller(keys, S / 64 * 64 + 64); // a larger tile is no other tile
+        const int64_t columns =
+            keys <= S ? keys : (S / 64 + (S % 64 != 0)) * 64; // a larger tile is no other tile
         struct walk walk = {&mask->rules, H, T, S, rows, columns, columns / 64, NULL, NULL};
         int64_t bytes = 0;
         MHA_CHECK(err, mha__product_fits(rows, walk.words + 2, 8, &bytes), MHA_ERROR_TOO_LARGE,

@@ -31,7 +31,7 @@ enum mha__magic {
     } while (0)
 
 #define MHA_CHECK_POINTER(err, pointer)                                                            \
-    MHA_CHECK(err, (pointer) != NULL, MHA_ERROR_NULL_ARGUMENT, "%s: %s is NULL", __func__, #pointer)
+    MHA_CHECK(err, (pointer) != NULL, MHA_ERROR_NULL_ARGUMENT, "%s is NULL", #pointer)
 
 enum { MHA__MESSAGE_BYTES = 512 };
 

@@ -73,7 +73,7 @@ static void finish_output(const struct mha__attend_task *t)
         if (r + MHA__ROWS_AHEAD < t->rows) {
             mha__prefetch_to_write(out_row(t, r + MHA__ROWS_AHEAD), p->Dv);
         }
-        if (t->gate == 0.0f) {
+        if (t->gate == 0.0f || p->dropout >= 1.0) {
             memset(out_row(t, r), 0, (size_t)p->Dv * sizeof(float)); // selected, NaN or not
             continue;
         }
@@ -81,7 +81,8 @@ static void finish_output(const struct mha__attend_task *t)
         t->means->kernels->scaled_copy(out_row(t, r), t->o + r * t->means->plan.values_ld, p->Dv,
                                        t->row_factor[r] * kept * t->gate);
     }
-    for (int64_t tile = 0; t->gate != 0.0f && tile < t->means->plan.key_tiles; tile++) {
+    for (int64_t tile = 0; t->gate != 0.0f && p->dropout < 1.0 && tile < t->means->plan.key_tiles;
+         tile++) {
         if (mha__pack_is_noted(p, t->means, t->b, t->g, tile)) {
             add_nonfinite_values(t, tile);
         }
@@ -120,7 +121,7 @@ void mha__attend_finish_rows(const struct mha__attend_task *t)
     }
     for (int64_t r = 0; p->maximum.data && r < t->rows; r++) {
         // the largest e is exp(0)
-        *number_of(t, &p->maximum, r) = t->row_max[r] == -INFINITY ? 0.0f : t->row_factor[r];
+        *number_of(t, &p->maximum, r) = t->row_sum[r] == 0.0f ? 0.0f : t->row_factor[r];
     }
     if (mha__attend_wants_weights(p)) {
         mha__attend_finish_weights(t);

@@ -219,6 +219,9 @@ void mha__attend_extra(const struct mha__attend_task *t)
         for (int64_t e = 0; e < p->extra; e++) {
             // s = cap(scale <q, k_e>); the key of zeros scores 0
             scores[e] = 0.0f;
+            for (int64_t d = 0; !p->extra_key[e] && d < p->D; d++) {
+                scores[e] += t->q[r * p->D + d] * 0.0f; // NaN stays one
+            }
             if (p->extra_key[e]) {
                 t->means->kernels->column_product(1, p->D, t->q + r * p->D, p->D,
                                                   p->extra_key[e] + t->g * p->D, 1, 0.0f,

@@ -66,7 +66,7 @@ static void normalise(const struct mha__attend_task *t)
     const struct mha__planner_plan *plan = &t->means->plan;
     for (int64_t r = 0; r < t->rows; r++) {
         const float m = t->row_max[r];
-        if (isnan(t->row_sum[r])) {
+        if (isnan(t->row_factor[r])) {
             poison(t, r);
             continue;
         }

@@ -13,7 +13,8 @@ static inline bool
 mha__dropout_keeps(const struct mha__problem *p, int64_t b, int64_t h, int64_t i, int64_t j)
 {
     if (p->keep) {
-        return j >= p->S || p->keep[((b * p->H + h) * p->T + i) * p->S + j] != 0;
+        return p->dropout < 1.0 &&
+               (j >= p->S || p->keep[((b * p->H + h) * p->T + i) * p->S + j] != 0);
     }
     const struct mha__philox counter = {{(uint32_t)(j / 4), (uint32_t)i, (uint32_t)h, (uint32_t)b}};
     return (double)mha__philox_at(p->seed, counter).word[j % 4] * 0x1p-32 >= p->dropout;

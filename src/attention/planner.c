@@ -94,7 +94,7 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     const int64_t T = larger(r->T, 1);
     queries = smaller(queries, tiles_of(tiles_of(T, tiles_of(T, queries)), STEP) * STEP);
     plan->query_tile = smaller(queries, T);
-    plan->key_tile = smaller(keys, larger(tiles_of(r->S, 64), 1) * 64);
+    plan->key_tile = smaller(keys, larger(tiles_of(smaller(r->S, keys), 64), 1) * 64);
 }
 
 int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)

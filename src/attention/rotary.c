@@ -15,13 +15,18 @@ static void pair_of(const struct mha__problem *p, int64_t n, int64_t *first, int
     *second = halves ? n + p->rotary_size / 2 : 2 * n + 1;
 }
 
-static void
-angle(const struct mha__problem *p, int64_t position, int64_t n, float *cosine, float *sine)
+/* Radians a position of pair n: base^(-2n / size). */
+static double frequency(const struct mha__problem *p, int64_t n)
 {
-    const double turn =
-        (double)position * pow(p->rotary_base, -2.0 * (double)n / (double)p->rotary_size);
-    *cosine = (float)cos(turn);
-    *sine = (float)sin(turn);
+    return pow(p->rotary_base, -2.0 * (double)n / (double)p->rotary_size);
+}
+
+/* Tokens whose angles are filled together, so that a frequency is computed once for all of them. */
+enum { TOKENS = 64 };
+
+static int64_t query_blocks(const struct mha__problem *p)
+{
+    return (p->T + TOKENS - 1) / TOKENS;
 }
 
 int64_t mha__rotary_key_tables(const struct mha__problem *p)
@@ -31,7 +36,9 @@ int64_t mha__rotary_key_tables(const struct mha__problem *p)
 
 int64_t mha__rotary_tasks(const struct mha__problem *p, const struct mha__means *m)
 {
-    return p->rotary_size > 0 ? p->B * p->T + mha__rotary_key_tables(p) * m->plan.key_tiles : 0;
+    return p->rotary_size > 0
+               ? p->B * query_blocks(p) + mha__rotary_key_tables(p) * m->plan.key_tiles
+               : 0;
 }
 
 static float *
@@ -54,15 +61,21 @@ ids_of(const struct mha__problem *p, const int64_t *ids, int64_t b, int64_t toke
 }
 
 static void
-fill_query(const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t i)
+fill_queries(const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t block)
 {
     const int64_t *ids = ids_of(p, p->query_ids, b, p->T);
     struct mha__row_rules rules;
     mha__visibility_of_batch_row(p->rules, b, 0, p->T, p->S, &rules);
-    const int64_t position = ids ? ids[i] : mha__visibility_query_position(&rules, i);
-    float *angles = query_angles(p, m, b, i);
+    const int64_t first = block * TOKENS;
+    const int64_t end = first + TOKENS < p->T ? first + TOKENS : p->T;
     for (int64_t n = 0; n < p->rotary_size / 2; n++) {
-        angle(p, position, n, &angles[2 * n], &angles[2 * n + 1]);
+        const double turn = frequency(p, n);
+        for (int64_t i = first; i < end; i++) {
+            const int64_t position = ids ? ids[i] : mha__visibility_query_position(&rules, i);
+            float *angles = query_angles(p, m, b, i) + 2 * n;
+            angles[0] = (float)cos((double)position * turn);
+            angles[1] = (float)sin((double)position * turn);
+        }
     }
 }
 
@@ -74,20 +87,23 @@ fill_keys(const struct mha__problem *p, const struct mha__means *m, int64_t tabl
     struct mha__row_rules rules;
     mha__visibility_of_batch_row(p->rules, table, 0, p->T, p->S, &rules);
     float *angles = key_angles(p, m, table, tile);
-    for (int64_t c = 0; c < width && tile * width + c < p->S; c++) {
-        const int64_t j = tile * width + c;
-        const int64_t position = ids ? ids[j] : mha__visibility_key_position(&rules, j);
-        for (int64_t n = 0; n < p->rotary_size / 2; n++) {
-            angle(p, position, n, &angles[2 * n * width + c], &angles[(2 * n + 1) * width + c]);
+    for (int64_t n = 0; n < p->rotary_size / 2; n++) {
+        const double turn = frequency(p, n);
+        for (int64_t c = 0; c < width && tile * width + c < p->S; c++) {
+            const int64_t j = tile * width + c;
+            const int64_t position = ids ? ids[j] : mha__visibility_key_position(&rules, j);
+            angles[2 * n * width + c] = (float)cos((double)position * turn);
+            angles[(2 * n + 1) * width + c] = (float)sin((double)position * turn);
         }
     }
 }
 
 void mha__rotary_task(const struct mha__problem *p, const struct mha__means *m, int64_t task)
 {
-    const int64_t queries = p->B * p->T;
+    const int64_t blocks = query_blocks(p);
+    const int64_t queries = p->B * blocks;
     if (task < queries) {
-        fill_query(p, m, task / p->T, task % p->T);
+        fill_queries(p, m, task / blocks, task % blocks);
     } else {
         fill_keys(p, m, (task - queries) / m->plan.key_tiles, (task - queries) % m->plan.key_tiles);
     }

@@ -11,7 +11,7 @@
  */
 #include "attention/problem.h"
 
-/* Angle tables are filled by independent tasks: B * T for the queries, then key tables * key tiles. */
+/* Angle tables are filled by independent tasks: blocks of queries, then key tables * key tiles. */
 int64_t mha__rotary_tasks(const struct mha__problem *problem, const struct mha__means *means);
 void mha__rotary_task(const struct mha__problem *problem,
                       const struct mha__means *means,

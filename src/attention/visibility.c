@@ -289,7 +289,7 @@ static int64_t pairs_of_row(const struct mha__row_rules *row)
 int64_t
 mha__visibility_pairs(const struct mha__rules *rules, int64_t B, int64_t H, int64_t T, int64_t S)
 {
-    if (!rules) {
+    if (!rules || T == 0 || S == 0) {
         return B * H * T * S;
     }
     const bool alike = rules->causal_heads == 0 && rules->window_heads == 0;

@@ -117,7 +117,11 @@ static inline float row_exponentials(float *s, int64_t columns, const uint64_t *
             }
         }
         v_store(s + j, p);
-        l0 = v_add(l0, p);
+        if (j / W % 2 == 0) {
+            l0 = v_add(l0, p);
+        } else {
+            l1 = v_add(l1, p);
+        }
     }
     return v_sum(v_add(l0, l1));
 }

@@ -196,10 +196,17 @@ int32_t mha__blas_max_threads(void)
     return blas.max_threads;
 }
 
+/* A callback inside a call may call the library again: its thread has its place already. */
+static _Thread_local int32_t depth;
+
 bool mha__blas_enter(void)
 {
     static _Thread_local bool buffer_fits;
     pthread_once(&blas_once, ask_once);
+    if (depth > 0) {
+        depth++;
+        return true;
+    }
     if (!buffer_fits) {
         void *probe =
             mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -215,11 +222,15 @@ bool mha__blas_enter(void)
     }
     places.taken++;
     pthread_mutex_unlock(&places.mutex);
+    depth = 1;
     return true;
 }
 
 void mha__blas_leave(void)
 {
+    if (--depth > 0) {
+        return;
+    }
     pthread_mutex_lock(&places.mutex);
     places.taken--;
     pthread_cond_signal(&places.freed);
@@ -322,5 +333,5 @@ void mha__blas_after_fork_in_child(void)
     pthread_mutex_init(&one_at_a_time, NULL);
     pthread_mutex_init(&places.mutex, NULL);
     pthread_cond_init(&places.freed, NULL);
-    places.taken = 0;
+    places.taken = depth > 0 ? 1 : 0; // of the threads only the one that forked is left
 }

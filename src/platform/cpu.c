@@ -116,13 +116,22 @@ static int32_t quota_v1(void)
     return quota_of(text);
 }
 
+static int32_t cpu_quota;
+static pthread_once_t quota_once = PTHREAD_ONCE_INIT;
+
+static void read_quota(void)
+{
+    cpu_quota = quota_v2();
+    if (cpu_quota == 0) {
+        cpu_quota = quota_v1();
+    }
+}
+
 int32_t mha__cpu_usable(void)
 {
+    pthread_once(&quota_once, read_quota);
+    const int32_t quota = cpu_quota;
     int32_t cpus = affinity_count();
-    int32_t quota = quota_v2();
-    if (quota == 0) {
-        quota = quota_v1();
-    }
     if (quota > 0 && quota < cpus) {
         cpus = quota;
     }

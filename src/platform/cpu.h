@@ -14,7 +14,7 @@ struct mha__cpu {
 
 const struct mha__cpu *mha__cpu_features(void);
 
-/* min(CPUs of the affinity mask, cgroup CPU quota rounded up), at least 1. Asked anew at each call. */
+/* min(CPUs of the affinity mask, asked anew; cgroup CPU quota rounded up, read once), at least 1. */
 int32_t mha__cpu_usable(void);
 
 #endif

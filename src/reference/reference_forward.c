@@ -11,6 +11,11 @@
 static void *make_room(const struct mha__problem *p, struct mha__reference_room *room)
 {
     const int64_t n = room->columns = mha__reference_columns(p);
+    const int64_t widest = p->H * (p->D + p->Dv);
+    if (n > INT64_MAX / 64 - widest || p->T > INT64_MAX / 64 / (n + widest) ||
+        n > INT64_MAX / 64 / (widest + 4)) {
+        return NULL; // more bytes than there are
+    }
     const int64_t head = p->T * n;
     const int64_t q = p->T * p->H * p->D;
     const int64_t k = n * p->G * p->D;
