@@ -38,7 +38,6 @@ static struct mha__planner_request draw_request(draw *d, int64_t most)
     r.Eq = r.project_q ? draw_int(d, 1, 900) : r.H * r.D;
     r.Ek = r.project_k ? draw_int(d, 1, 900) : r.G * r.D;
     r.Ev = r.project_v ? draw_int(d, 1, 900) : r.G * r.Dv;
-    r.Eo = r.project_out ? draw_int(d, 1, 900) : r.H * r.Dv;
     return r;
 }
 
@@ -128,7 +127,7 @@ static void tiles_of_a_confined_blas_stay_below_what_it_threads_at_usual_head_si
             struct mha__planner_request r = {.B = 1, .T = 4096, .S = 4096, .H = 8, .G = 8};
             struct mha__planner_plan p;
             r.D = r.Dv = D;
-            r.Eq = r.Ek = r.Ev = r.Eo = 8 * D;
+            r.Eq = r.Ek = r.Ev = 8 * D;
             r.threads = 1;
             r.blas = blas_state(family, 1);
             assert_true(mha__planner_make(&r, &p));
@@ -150,7 +149,7 @@ static void workspace_of_a_long_sequence_grows_with_its_length_not_its_square(vo
             struct mha__planner_request r = {.B = 1, .T = T, .S = T, .H = 8, .G = 8};
             struct mha__planner_plan p;
             r.D = r.Dv = 64;
-            r.Eq = r.Ek = r.Ev = r.Eo = 512;
+            r.Eq = r.Ek = r.Ev = 512;
             r.threads = 2;
             r.blas = blas_state(kind % 2, kind / 2);
             assert_true(mha__planner_make(&r, &p));
@@ -167,7 +166,7 @@ static void sizes_that_overflow_are_no_plan(void **state)
     const int64_t huge = INT64_C(1) << 61;
     struct mha__planner_request r = {.B = 1, .T = 1, .S = huge, .H = 1, .G = 1, .D = 64, .Dv = 64};
     struct mha__planner_plan p;
-    r.Eq = r.Ek = r.Ev = r.Eo = 64;
+    r.Eq = r.Ek = r.Ev = 64;
     r.threads = 1;
     r.blas = blas_state(0, 0);
     assert_false(mha__planner_make(&r, &p));

@@ -14,7 +14,8 @@ static int32_t default_engine(void)
     return wish && strcmp(wish, "fused") == 0 ? MHA_ENGINE_FUSED : MHA_ENGINE_BLAS;
 }
 
-void mha__context_begin(mha_context *ctx)
+/* The defaults. */
+static void begin(mha_context *ctx)
 {
     *ctx = (mha_context){.magic = MHA__MAGIC_CONTEXT, .engine = default_engine()};
 }
@@ -24,7 +25,7 @@ int32_t mha_context_create(mha_context **out, mha_error *err)
     MHA_CHECK_POINTER(err, out);
     *out = mha__memory_allocate(sizeof **out);
     MHA_CHECK(err, *out, MHA_ERROR_OUT_OF_MEMORY, "no memory for a context");
-    mha__context_begin(*out);
+    begin(*out);
     return mha__error_clear(err);
 }
 

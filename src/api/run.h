@@ -65,9 +65,6 @@ int32_t mha__context_reserve(mha_context *ctx, int64_t bytes, mha_error *err);
 
 struct mha__executor mha__context_executor(const mha_context *ctx);
 
-/* Fills ctx with the defaults. */
-void mha__context_begin(mha_context *ctx);
-
 /* Whether two tensors share an element; whether two elements of one may lie in one place. */
 bool mha__overlap(const struct mha__tensor *a, const struct mha__tensor *b);
 bool mha__overlap_with_itself(const struct mha__tensor *tensor);

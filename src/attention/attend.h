@@ -47,6 +47,14 @@ struct mha__attend_task {
     uint64_t *visible;
 };
 
+/* Row r of the task in an output [B,H,T,…]. */
+static inline float *
+mha__attend_row(const struct mha__attend_task *t, const struct mha__rows *rows, int64_t r)
+{
+    return rows->data + t->b * rows->stride[0] + t->h * rows->stride[1] +
+           (t->i0 + r) * rows->stride[2];
+}
+
 /* ---- attend.c ---- */
 
 /* Columns of key tile `tile`, from its start, that some of rows r0 .. r0+rows-1 may see by position. */
@@ -103,9 +111,6 @@ void mha__attend_finish_rows(const struct mha__attend_task *task);
 
 /* Some output is made of the weights: they are kept, in place or in the lane's block. */
 bool mha__attend_wants_weights(const struct mha__problem *problem);
-
-/* The weights of row r of the task, [S + extra]. */
-float *mha__attend_weights_row(const struct mha__attend_task *task, int64_t r);
 
 /* weights[i, first ..] <- p of the tile just done (columns numbers of scores, then zeros up to count). */
 void mha__attend_keep_weights(const struct mha__attend_task *task,

@@ -18,12 +18,6 @@ static float *out_row(const struct mha__attend_task *t, int64_t r)
     return t->out.data + t->b * t->out.batch + (t->i0 + r) * t->out.token + t->h * t->out.head;
 }
 
-static float *number_of(const struct mha__attend_task *t, const struct mha__rows *rows, int64_t r)
-{
-    return rows->data + t->b * rows->stride[0] + t->h * rows->stride[1] +
-           (t->i0 + r) * rows->stride[2];
-}
-
 static void close_row(const struct mha__attend_task *t, int64_t r)
 {
     const struct mha__problem *p = t->problem;
@@ -114,14 +108,14 @@ void mha__attend_finish_rows(const struct mha__attend_task *t)
         finish_output(t);
     }
     for (int64_t r = 0; p->lse.data && r < t->rows; r++) {
-        *number_of(t, &p->lse, r) = t->row_lse[r];
+        *mha__attend_row(t, &p->lse, r) = t->row_lse[r];
     }
     for (int64_t r = 0; p->entropy.data && r < t->rows; r++) {
-        *number_of(t, &p->entropy, r) = entropy_of(t, r);
+        *mha__attend_row(t, &p->entropy, r) = entropy_of(t, r);
     }
     for (int64_t r = 0; p->maximum.data && r < t->rows; r++) {
         // the largest e is exp(0)
-        *number_of(t, &p->maximum, r) = t->row_sum[r] == 0.0f ? 0.0f : t->row_factor[r];
+        *mha__attend_row(t, &p->maximum, r) = t->row_sum[r] == 0.0f ? 0.0f : t->row_factor[r];
     }
     if (mha__attend_wants_weights(p)) {
         mha__attend_finish_weights(t);

@@ -12,12 +12,6 @@ bool mha__attend_wants_scores(const struct mha__problem *p)
     return p->scores_scaled.data || p->scores_capped.data || p->scores_biased.data;
 }
 
-static float *row_of(const struct mha__attend_task *t, const struct mha__rows *rows, int64_t r)
-{
-    return rows->data + t->b * rows->stride[0] + t->h * rows->stride[1] +
-           (t->i0 + r) * rows->stride[2];
-}
-
 /* A stage of the scores that is an output. */
 static void keep(const struct mha__attend_task *t,
                  const struct mha__rows *rows,
@@ -27,7 +21,7 @@ static void keep(const struct mha__attend_task *t,
 {
     const int64_t keys = mha__attend_tile_keys(t, tile);
     for (int64_t r = r0; rows->data && r < r0 + n; r++) {
-        memcpy(row_of(t, rows, r) + tile * t->means->plan.key_tile,
+        memcpy(mha__attend_row(t, rows, r) + tile * t->means->plan.key_tile,
                t->scores + r * t->means->plan.score_ld, (size_t)keys * sizeof(float));
     }
 }
@@ -92,7 +86,8 @@ void mha__attend_keep_biased(const struct mha__attend_task *t,
     for (int64_t r = 0; r < t->rows; r++) {
         const float *scores = t->scores + r * t->means->plan.score_ld;
         const int64_t columns = mha__attend_columns(t, tile, 0, t->rows);
-        float *to = row_of(t, &t->problem->scores_biased, r) + tile * t->means->plan.key_tile;
+        float *to =
+            mha__attend_row(t, &t->problem->scores_biased, r) + tile * t->means->plan.key_tile;
         for (int64_t c = 0; c < keys; c++) {
             to[c] = c < columns && mha__attend_sees(t, class, r, c) ? scores[c] : -INFINITY;
         }

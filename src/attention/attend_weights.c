@@ -17,15 +17,10 @@ bool mha__attend_wants_weights(const struct mha__problem *p)
            p->key_mass_total.data || p->weights_callback || p->top > 0;
 }
 
-static float *row_of(const struct mha__attend_task *t, const struct mha__rows *rows, int64_t r)
+/* The weights of row r of the task, [S + extra]. */
+static float *weights_row(const struct mha__attend_task *t, int64_t r)
 {
-    return rows->data + t->b * rows->stride[0] + t->h * rows->stride[1] +
-           (t->i0 + r) * rows->stride[2];
-}
-
-float *mha__attend_weights_row(const struct mha__attend_task *t, int64_t r)
-{
-    return t->problem->weights.data ? row_of(t, &t->problem->weights, r)
+    return t->problem->weights.data ? mha__attend_row(t, &t->problem->weights, r)
                                     : t->block + r * t->means->plan.block_ld;
 }
 
@@ -34,7 +29,7 @@ void mha__attend_keep_weights(
 {
     const struct mha__planner_plan *plan = &t->means->plan;
     for (int64_t r = 0; r < t->rows; r++) {
-        float *row = mha__attend_weights_row(t, r) + first;
+        float *row = weights_row(t, r) + first;
         memcpy(row, t->scores + r * plan->score_ld, (size_t)columns * sizeof *row);
         memset(row + columns, 0, (size_t)(count - columns) * sizeof *row);
         t->maxima[slot * plan->query_tile + r] = t->row_max[r];
@@ -45,7 +40,7 @@ void mha__attend_keep_weights(
 static void poison(const struct mha__attend_task *t, int64_t r)
 {
     const struct mha__planner_plan *plan = &t->means->plan;
-    float *row = mha__attend_weights_row(t, r);
+    float *row = weights_row(t, r);
     for (int64_t tile = 0; tile < plan->key_tiles; tile++) {
         const int64_t columns = mha__attend_columns(t, tile, 0, t->rows);
         const enum mha__tile_class class = mha__attend_classify(t, tile, columns);
@@ -70,7 +65,7 @@ static void normalise(const struct mha__attend_task *t)
             poison(t, r);
             continue;
         }
-        float *row = mha__attend_weights_row(t, r);
+        float *row = weights_row(t, r);
         const int64_t slots = plan->key_tiles + (t->problem->extra > 0);
         for (int64_t slot = 0; slot < slots && m != -INFINITY; slot++) {
             const bool extra = slot == plan->key_tiles;
@@ -88,8 +83,8 @@ static void give_dropped(const struct mha__attend_task *t, int64_t columns)
     const struct mha__problem *p = t->problem;
     const float factor = p->dropout > 0.0 ? mha__dropout_factor(p) : 1.0f;
     for (int64_t r = 0; r < t->rows; r++) {
-        float *to = row_of(t, &p->weights_dropped, r);
-        t->means->kernels->scaled_copy(to, mha__attend_weights_row(t, r), columns, factor);
+        float *to = mha__attend_row(t, &p->weights_dropped, r);
+        t->means->kernels->scaled_copy(to, weights_row(t, r), columns, factor);
         if (p->dropout > 0.0) {
             mha__dropout_row(p, t->b, t->h, t->i0 + r, 0, columns, to);
         }
@@ -103,7 +98,7 @@ static void give_mean(const struct mha__attend_task *t, int64_t columns)
     for (int64_t r = 0; r < t->rows; r++) {
         float *to = p->weights_mean.data + t->b * p->weights_mean.stride[0] +
                     (t->i0 + r) * p->weights_mean.stride[2];
-        const float *row = mha__attend_weights_row(t, r);
+        const float *row = weights_row(t, r);
         if (t->h == 0) {
             memcpy(to, row, (size_t)columns * sizeof *to);
         } else {
@@ -120,7 +115,7 @@ static void give_mass(const struct mha__attend_task *t, int64_t columns)
     float *mass = (float *)mha__piece(t->means, t->means->plan.masses) + t->number * columns;
     memset(mass, 0, (size_t)columns * sizeof *mass);
     for (int64_t r = 0; r < t->rows; r++) {
-        t->means->kernels->add_row(mass, mha__attend_weights_row(t, r), columns);
+        t->means->kernels->add_row(mass, weights_row(t, r), columns);
     }
 }
 
@@ -168,7 +163,7 @@ static void fill_with_zeros(const struct mha__attend_task *t,
                             int64_t found)
 {
     const struct mha__planner_plan *plan = &t->means->plan;
-    const float *row = mha__attend_weights_row(t, r);
+    const float *row = weights_row(t, r);
     for (int64_t tile = 0; tile < plan->key_tiles && found < top; tile++) {
         const int64_t columns = mha__attend_columns(t, tile, 0, t->rows);
         const enum mha__tile_class class = mha__attend_classify(t, tile, columns);
@@ -197,7 +192,7 @@ static void give_top(const struct mha__attend_task *t, int64_t columns)
     float *scratch = t->block + t->means->plan.query_tile * t->means->plan.block_ld;
     for (int64_t r = 0; r < t->rows; r++) {
         const int64_t at = ((t->b * p->H + t->h) * p->T + t->i0 + r) * p->top;
-        const float *row = mha__attend_weights_row(t, r);
+        const float *row = weights_row(t, r);
         int64_t *keys = p->top_keys + at;
         float *weights = p->top_weights ? p->top_weights + at : scratch;
         int64_t found = 0;
@@ -220,7 +215,7 @@ static void give_tiles(const struct mha__attend_task *t, int64_t columns)
         const int64_t n =
             columns - j < t->means->plan.key_tile ? columns - j : t->means->plan.key_tile;
         p->weights_callback(p->weights_user, t->b, t->h, t->i0, t->rows, j, n,
-                            mha__attend_weights_row(t, 0) + j, ld);
+                            weights_row(t, 0) + j, ld);
     }
 }
 

@@ -14,7 +14,7 @@
 
 struct mha__planner_request {
     int64_t B, T, S, H, G, D, Dv;
-    int64_t Eq, Ek, Ev, Eo;
+    int64_t Eq, Ek, Ev;
     bool project_q, project_k, project_v, project_out;
     bool gather;         /* an input of a projection is strided: its rows are copied first */
     bool banded;         /* causal or window: half of a tile near the diagonal is empty */
