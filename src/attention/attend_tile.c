@@ -13,12 +13,32 @@
  * the tile. Where somebody looks at the scores themselves (an output, a callback), all of it is computed.
  */
 struct band {
-    int64_t r0, rows, columns;
+    int64_t r0, rows;
+    int64_t first, end; /* columns of the tile, first a multiple of every panel; equal: none */
 };
+
+enum { FIRST_STEP = 32 };
 
 static bool is_whole(const struct mha__attend_task *t)
 {
     return mha__attend_wants_scores(t->problem) || t->problem->score_callback;
+}
+
+/* The columns that some row of the band may see by position. */
+static void clip_band(const struct mha__attend_task *t, int64_t tile, struct band *band)
+{
+    const int64_t j0 = tile * t->means->plan.key_tile;
+    int64_t first = INT64_MAX;
+    for (int64_t r = band->r0; r < band->r0 + band->rows; r++) {
+        if (t->spans[r].lo < t->spans[r].hi && t->spans[r].hi > j0) {
+            first = t->spans[r].lo < first ? t->spans[r].lo : first;
+        }
+    }
+    band->end = mha__attend_columns(t, tile, band->r0, band->rows);
+    band->first = first <= j0 ? 0 : (first - j0) / FIRST_STEP * FIRST_STEP;
+    if (first == INT64_MAX || band->first > band->end) {
+        band->first = band->end = 0;
+    }
 }
 
 static bool
@@ -26,9 +46,16 @@ next_band(const struct mha__attend_task *t, int64_t tile, int64_t height, struct
 {
     band->r0 += band->rows;
     band->rows = t->rows - band->r0 < height ? t->rows - band->r0 : height;
-    band->columns = is_whole(t) ? mha__attend_tile_keys(t, tile)
-                                : mha__attend_columns(t, tile, band->r0, band->rows);
-    return band->rows > 0;
+    if (band->rows <= 0) {
+        return false;
+    }
+    if (is_whole(t)) {
+        band->first = 0;
+        band->end = mha__attend_tile_keys(t, tile);
+    } else {
+        clip_band(t, tile, band);
+    }
+    return true;
 }
 
 /*
@@ -63,12 +90,12 @@ static void score_tile(const struct mha__attend_task *t, int64_t tile, int64_t h
     const int64_t ld = m->plan.score_ld;
     const float *keys = mha__pack_key_tile(p, m, t->b, t->g, tile);
     for (struct band band = {0}; next_band(t, tile, height, &band);) {
-        if (band.columns > 0) {
+        if (band.first < band.end) {
             // S = Q K^T, Q already carries the scale                              [rows, columns]
-            product(m, band.rows, band.columns, p->D, t->q + band.r0 * p->D, p->D, keys,
-                    m->plan.key_panel, m->plan.key_panel * p->D, false, t->scores + band.r0 * ld,
-                    ld);
-            mha__attend_score_options(t, tile, band.r0, band.rows, band.columns);
+            product(m, band.rows, band.end - band.first, p->D, t->q + band.r0 * p->D, p->D,
+                    keys + mha__pack_key_at(p, &m->plan, band.first, 0), m->plan.key_panel,
+                    m->plan.key_panel * p->D, false, t->scores + band.r0 * ld + band.first, ld);
+            mha__attend_score_options(t, tile, band.r0, band.rows, band.end);
         }
     }
 }
@@ -96,10 +123,12 @@ static void add_values(const struct mha__attend_task *t, int64_t tile, int64_t h
         values = only_finite(t, values);
     }
     for (struct band band = {0}; next_band(t, tile, height, &band);) {
-        if (band.columns > 0) {
+        if (band.first < band.end) {
             // O = O + P V_j                                                       [rows, Dv]
-            product(m, band.rows, p->Dv, band.columns, t->scores + band.r0 * ld, ld, values,
-                    m->plan.value_panel, m->plan.value_panel * m->plan.key_tile, true,
+            product(m, band.rows, p->Dv, band.end - band.first,
+                    t->scores + band.r0 * ld + band.first, ld,
+                    values + mha__pack_value_at(&m->plan, band.first, 0), m->plan.value_panel,
+                    m->plan.value_panel * m->plan.key_tile, true,
                     t->o + band.r0 * m->plan.values_ld, m->plan.values_ld);
         }
     }
