@@ -176,6 +176,30 @@ static inline float emulated_reduce_max(emulated_512 x)
     return x.lane[0];
 }
 
+/* Some are macros of the real header, depending on compiler and optimisation. */
+#undef _mm512_set1_ps
+#undef _mm512_loadu_ps
+#undef _mm512_storeu_ps
+#undef _mm512_add_ps
+#undef _mm512_sub_ps
+#undef _mm512_mul_ps
+#undef _mm512_div_ps
+#undef _mm512_abs_ps
+#undef _mm512_max_ps
+#undef _mm512_fmadd_ps
+#undef _mm512_fmsub_ps
+#undef _mm512_reduce_max_ps
+#undef _mm512_reduce_add_ps
+#undef _mm512_set1_epi32
+#undef _mm512_and_epi32
+#undef _mm512_or_epi32
+#undef _mm512_slli_epi32
+#undef _mm512_castsi512_ps
+#undef _mm512_castps_si512
+#undef _mm512_mask_blend_ps
+#undef _mm512_setzero_ps
+#undef _mm512_cmp_ps_mask
+
 #define __m512               emulated_512
 #define __m512i              emulated_512i
 #define __mmask16            emulated_mask16
