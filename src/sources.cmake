@@ -81,3 +81,11 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
     set_source_files_properties(src/kernels/kernels_neon.c PROPERTIES
         COMPILE_OPTIONS "-ffp-contract=fast")
 endif()
+
+# Clang moves floating-point operations out of the stretches that guard the host's flags, unless it is told
+# that flags are seen. GCC does not. (Only the doors compute anything between such guards.)
+if(CMAKE_C_COMPILER_ID STREQUAL "Clang" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    set(mha_doors ${MHA_CORE_SOURCES})
+    list(FILTER mha_doors INCLUDE REGEX "^src/api/")
+    set_property(SOURCE ${mha_doors} APPEND PROPERTY COMPILE_OPTIONS -ffp-exception-behavior=strict)
+endif()
