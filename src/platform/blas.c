@@ -250,8 +250,9 @@ static void sgemm(const struct mha__blas_state *state,
                   int64_t ldc)
 {
     if (beta == 0.0f && state->family == MHA__BLAS_PACKED) {
-        /* The packed path clears C in a slow pass of its own before it adds to it: 8 % of attention
-         * on Zen 3. Ours is ten times faster. The copy-free kernels write C without reading it. */
+        /* The packed path clears C in a pass of its own before it adds to it: sgemm_beta was 8 % of the
+         * samples of attention at T = 128 and 512 (Zen 3). A memset is quicker. The copy-free kernels
+         * write C without reading it. */
         for (int64_t i = 0; i < m; i++) {
             memset(c + i * ldc, 0, (size_t)n * sizeof *c);
         }
