@@ -6,6 +6,7 @@ set(MHA_CORE_SOURCES
     src/platform/fpenv.c
     src/platform/cpu.c
     src/platform/blas_check.c
+    src/platform/profile.c
     src/platform/pool.c
     src/platform/parallel.c
     src/kernels/kernels.c
@@ -43,6 +44,7 @@ set(MHA_CORE_SOURCES
     src/api/layer_initialize.c
     src/api/layer_prune.c
     src/api/context.c
+    src/api/context_profile.c
     src/api/mask.c
     src/api/mask_parts.c
     src/api/mask_boolean.c

@@ -65,6 +65,7 @@ static void call_everything(void)
     mha_plan *plan = NULL;
     char text[2048];
     int64_t number = 0;
+    double seconds = 0.0;
     float out[64 * 48];
 
     CHECKED(err = mha_error_create());
@@ -93,6 +94,8 @@ static void call_everything(void)
     CHECKED(mha_context_create(&ctx, err));
     CHECKED(mha_context_set_threads(ctx, 3, err));
     CHECKED(mha_context_set_threads(ctx, 1000, err));
+    CHECKED(mha_context_profile(ctx, MHA_TIME_OTHER, &seconds, err));
+    CHECKED(mha_context_set_profiling(ctx, 1, err));
     CHECKED(mha_layer_forward(ctx, layer, 1, 64, 64, p.query.data, p.query.data, p.query.data, NULL,
                               out, err));
     CHECKED(mha_layer_forward(ctx, layer, 1, 64, 64, NULL, NULL, NULL, NULL, NULL, err));
@@ -115,6 +118,8 @@ static void call_everything(void)
     CHECKED(mha_call_set_dropout(call, (double)NAN, 1, err));
     CHECKED(mha_call_set_dropout(call, 0.1, 1, err));
     CHECKED(mha_forward(ctx, layer, mask, call, err));
+    CHECKED(mha_context_profile(ctx, MHA_TIME_SOFTMAX, &seconds, err));
+    CHECKED(mha_context_profile(ctx, MHA_TIME_IDLE, &seconds, err));
     const float *const parts[2] = {p.query.data, p.key.data};
     CHECKED(mha_merge(2, 64, 48, parts, parts, out, NULL, err));
     CHECKED(mha_merge(2, 64, 48, parts, parts, NULL, NULL, err));

@@ -60,7 +60,8 @@ static void every_task_runs_once_and_no_lane_is_shared(void **state)
     for (int t = 0; t < 6; ++t) {
         for (int c = 0; c < 8; ++c) {
             for (int round = 0; round < (MHA_TESTS_REDUCED ? 3 : 30); ++round) {
-                expect_each_task_once(&(struct mha__executor){threads[t], NULL, NULL}, counts[c]);
+                expect_each_task_once(&(struct mha__executor){threads[t], NULL, NULL, NULL},
+                                      counts[c]);
             }
         }
     }
@@ -75,7 +76,7 @@ static void every_task_runs_once_on_executors_of_a_host(void **state)
         for (int32_t threads = 1; threads <= 16; threads += 5) {
             executor_log log;
             executor_log_begin(&log);
-            expect_each_task_once(&(struct mha__executor){threads, executors[e], &log}, 100);
+            expect_each_task_once(&(struct mha__executor){threads, executors[e], &log, NULL}, 100);
             assert_int_equal(log.entered, 1);
             assert_false(log.entered_elsewhere);
         }
@@ -89,8 +90,8 @@ static void executors_that_fail_or_leave_tasks_undone_are_found_out(void **state
     executor_log log;
     executor_log_begin(&log);
     r.lanes = 4;
-    struct mha__executor fails = {4, executor_fails, &log};
-    struct mha__executor idle = {4, executor_does_nothing, &log};
+    struct mha__executor fails = {4, executor_fails, &log, NULL};
+    struct mha__executor idle = {4, executor_does_nothing, &log, NULL};
     REFUSED(MHA_ERROR_EXECUTOR, mha__parallel_for(&fails, 10, note_task, &r, err), "7");
     REFUSED(MHA_ERROR_EXECUTOR, mha__parallel_for(&idle, 10, note_task, &r, err), "10");
 }

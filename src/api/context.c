@@ -33,6 +33,7 @@ void mha_context_destroy(mha_context *ctx)
 {
     if (ctx) {
         mha__memory_release(ctx->workspace);
+        mha__memory_release(ctx->profile);
         ctx->magic = 0;
         mha__memory_release(ctx);
     }
@@ -80,10 +81,12 @@ struct mha__executor mha__context_executor(const mha_context *ctx)
 {
     struct mha__executor executor = {.threads = ctx->threads};
     if (ctx->parallel_for) {
-        executor = (struct mha__executor){ctx->executor_threads, ctx->parallel_for, ctx->user};
+        executor = (struct mha__executor){
+            .threads = ctx->executor_threads, .parallel_for = ctx->parallel_for, .user = ctx->user};
     } else if (executor.threads == 0) {
         executor.threads = mha__parallel_default_threads();
     }
+    executor.profile = ctx->profile;
     return executor;
 }
 

@@ -108,6 +108,7 @@ struct mha_context {
     int32_t executor_threads;
     char *workspace;
     int64_t bytes;
+    struct mha__profile *profile; /* NULL: off */
 };
 
 struct mha_mask {

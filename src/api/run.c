@@ -74,11 +74,12 @@ static void request_outputs(const struct mha__problem *p, struct mha__planner_re
     }
 }
 
-int32_t mha__run(mha_context *ctx,
-                 const mha_layer *layer,
-                 const mha_mask *mask,
-                 const mha_call *call,
-                 mha_error *err)
+static int32_t run(mha_context *ctx,
+                   const mha_layer *layer,
+                   const mha_mask *mask,
+                   const mha_call *call,
+                   int32_t *lanes,
+                   mha_error *err)
 {
     struct mha__problem problem;
     MHA_TRY(mha__run_describe(layer, mask, call, &problem, err));
@@ -99,11 +100,30 @@ int32_t mha__run(mha_context *ctx,
     MHA_TRY(mha__context_reserve(ctx, means.plan.bytes, err));
     means.executor.threads = (int32_t)means.plan.lanes;
     if (problem.one_thread) {
-        means.executor = (struct mha__executor){.threads = 1};
+        means.executor = (struct mha__executor){.threads = 1, .profile = ctx->profile};
     }
     means.workspace = ctx->workspace;
+    *lanes = means.executor.threads;
     MHA_TRY(mha__flow_forward(&problem, &means, err));
     return mha__error_clear(err);
+}
+
+int32_t mha__run(mha_context *ctx,
+                 const mha_layer *layer,
+                 const mha_mask *mask,
+                 const mha_call *call,
+                 mha_error *err)
+{
+    struct mha__profile *profile = ctx->profile;
+    const uint64_t begin = profile ? mha__profile_ticks() : 0;
+    int32_t lanes = 1;
+    const int32_t status = run(ctx, layer, mask, call, &lanes, err);
+    if (profile) {
+        const uint64_t ticks = mha__profile_between(begin, mha__profile_ticks());
+        profile->calls += ticks;
+        profile->lane_calls += (uint64_t)lanes * ticks;
+    }
+    return status;
 }
 
 int32_t mha__run_contiguous(mha_context *ctx,

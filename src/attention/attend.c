@@ -174,7 +174,9 @@ static void attend_head(struct mha__attend_task *t)
         return;
     }
     if (first < end || p->extra > 0 || mha__attend_wants_scores(p)) {
+        mha__profile_to(t->clock, MHA__PROFILE_PACKING);
         load_queries(t);
+        mha__profile_to(t->clock, MHA__PROFILE_OTHER);
     }
     int64_t tile = whole || first >= end ? 0 : first / width;
     const int64_t last = whole ? t->means->plan.key_tiles : (end + width - 1) / width;
@@ -190,6 +192,7 @@ static void attend_task(void *arg, int64_t number, int64_t lane)
     struct mha__attend_task t = *(const struct mha__attend_task *)arg;
     name_task(&t, number);
     find_scratch(&t, lane);
+    t.clock = mha__profile_lane(t.means->executor.profile, lane);
     // The mean over the heads adds them in their order: then one task takes them all.
     const int64_t last = t.means->plan.heads_together ? t.problem->H : t.h + 1;
     for (int64_t h = t.h; h < last; h++) {

@@ -45,6 +45,8 @@ struct mha__attend_task {
     float *block;      /* [rows, block_ld] weights that are no output themselves */
     struct mha__span *spans;
     uint64_t *visible;
+
+    struct mha__profile_lane *clock; /* the lane's, or NULL */
 };
 
 /* Row r of the task in an output [B,H,T,…]. */

@@ -105,7 +105,9 @@ void mha__attend_finish_rows(const struct mha__attend_task *t)
         close_row(t, r);
     }
     if (p->out.data) {
+        mha__profile_to(t->clock, MHA__PROFILE_PACKING);
         finish_output(t);
+        mha__profile_to(t->clock, MHA__PROFILE_OTHER);
     }
     for (int64_t r = 0; p->lse.data && r < t->rows; r++) {
         *mha__attend_row(t, &p->lse, r) = t->row_lse[r];

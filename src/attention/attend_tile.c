@@ -194,16 +194,19 @@ void mha__attend_tile(const struct mha__attend_task *t, int64_t tile)
     const enum mha__tile_class class = mha__attend_classify(t, tile, columns);
     const int64_t height = class == MHA__TILE_FULL || is_whole(t) ? t->rows : plan->band;
     if (class != MHA__TILE_SKIP || mha__attend_wants_scores(p)) {
+        mha__profile_to(t->clock, MHA__PROFILE_SCORES);
         score_tile(t, tile, height);
     }
     if (p->scores_biased.data) {
         mha__attend_keep_biased(t, class, tile);
     }
     if (class != MHA__TILE_SKIP) {
+        mha__profile_to(t->clock, MHA__PROFILE_SOFTMAX);
         soften(t, columns, class == MHA__TILE_MIXED ? t->visible : NULL);
     } else {
         columns = 0;
     }
+    mha__profile_to(t->clock, MHA__PROFILE_OTHER);
     if (mha__attend_wants_weights(p)) {
         mha__attend_keep_weights(t, tile, tile * plan->key_tile, columns, keys);
     }
@@ -216,7 +219,9 @@ void mha__attend_tile(const struct mha__attend_task *t, int64_t tile)
                        (size_t)(keys - columns) * sizeof *t->scores);
             }
         }
+        mha__profile_to(t->clock, MHA__PROFILE_VALUES);
         add_values(t, tile, height);
+        mha__profile_to(t->clock, MHA__PROFILE_OTHER);
     }
 }
 

@@ -129,8 +129,11 @@ static void pack_heads(const struct mha__projection *p, int64_t task)
 
 void mha__project_task(const struct mha__projection *p, int64_t task, int64_t lane)
 {
+    struct mha__profile_lane *clock = mha__profile_lane(p->means->executor.profile, lane);
+    mha__profile_to(clock, MHA__PROFILE_PACKING);
     if (!p->weight->tiles) {
         pack_heads(p, task);
+        mha__profile_to(clock, MHA__PROFILE_OTHER);
         return;
     }
     const struct mha__weight *w = p->weight;
@@ -145,6 +148,7 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
     int64_t ldx = 0;
     const float *x = input_rows(p, &tile, lane, &ldx);
     const float *weight = w->tiles + tile.n0 * w->in;
+    mha__profile_to(clock, MHA__PROFILE_PROJECTIONS);
     for (int64_t k = 0, nk; k < w->in; k += nk) {
         nk = smaller(plan->k_block, w->in - k);
         // Y += X[:, k] W[:, k]^T; the tile of W lies transposed, [in][columns]
@@ -152,9 +156,11 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
                         weight + k * tile.columns, tile.columns, k > 0 ? 1.0f : 0.0f, tile.y,
                         tile.ld);
     }
+    mha__profile_to(clock, MHA__PROFILE_PACKING);
     if (p->target == MHA__PROJECT_TO_ROWS) {
         store_rows(p, &tile);
     } else {
         store_packed(p, &tile);
     }
+    mha__profile_to(clock, MHA__PROFILE_OTHER);
 }

@@ -14,6 +14,7 @@ struct run {
     mha__task *task;
     void *arg;
     int64_t count;
+    struct mha__profile *profile;
     _Atomic int64_t claimed;
     _Atomic int64_t finished;
     _Atomic int32_t refused; /* lanes that found no place in the BLAS */
@@ -27,7 +28,9 @@ static void lane_of_run(void *arg, int64_t lane)
         return;
     }
     struct mha__fpenv hosts;
+    struct mha__profile_lane *clock = mha__profile_lane(run->profile, lane);
     mha__fpenv_enter(&hosts);
+    mha__profile_begin(clock);
     int64_t done = 0;
     for (;;) {
         int64_t task = atomic_fetch_add_explicit(&run->claimed, 1, memory_order_relaxed);
@@ -37,6 +40,7 @@ static void lane_of_run(void *arg, int64_t lane)
         run->task(run->arg, task, lane);
         done++;
     }
+    mha__profile_end(clock);
     mha__fpenv_leave(&hosts);
     mha__blas_leave();
     atomic_fetch_add_explicit(&run->finished, done, memory_order_release);
@@ -54,7 +58,9 @@ int32_t mha__parallel_for(
     if (count <= 0) {
         return MHA_OK;
     }
-    struct run run = {.task = task, .arg = arg, .count = count};
+    struct mha__profile *profile = executor->profile;
+    struct run run = {.task = task, .arg = arg, .count = count, .profile = profile};
+    const uint64_t begin = profile ? mha__profile_ticks() : 0;
     int64_t lanes = mha__parallel_lanes(executor, count);
     if (executor->parallel_for) {
         int32_t answer = executor->parallel_for(executor->user, lanes, lane_of_run, &run);
@@ -62,6 +68,9 @@ int32_t mha__parallel_for(
                   (int)answer);
     } else {
         mha__pool_run(lanes, lane_of_run, &run);
+    }
+    if (profile) {
+        profile->phases += mha__profile_between(begin, mha__profile_ticks());
     }
     int64_t finished = atomic_load_explicit(&run.finished, memory_order_acquire);
     if (finished == count) {

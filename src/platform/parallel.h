@@ -14,6 +14,8 @@
  *              several calls share it. The caller is lane 0 and waits for no worker that has not begun.
  *   the host   executes lanes as its tasks, in any order, also one after another.
  */
+#include "platform/profile.h"
+
 #include <mha/context.h>
 
 #include <stdint.h>
@@ -24,6 +26,7 @@ struct mha__executor {
     int32_t threads;
     mha_parallel_for parallel_for; /* NULL: the own pool */
     void *user;
+    struct mha__profile *profile; /* NULL: nobody asks where the time goes */
 };
 
 typedef void mha__task(void *arg, int64_t task, int64_t lane);
