@@ -51,14 +51,15 @@ static void count_row_of_tiles(
     }
     for (int64_t j0 = 0; j0 < walk->S; j0 += walk->keys) {
         const int64_t columns = smaller(walk->keys, walk->S - j0);
+        const int64_t words = (columns + 63) / 64;
         const enum mha__tile_class class = mha__visibility_tile(
-            walk->rules, walk->spans, b, h, i0, rows, j0, columns, walk->bits, walk->words);
+            walk->rules, walk->spans, b, h, i0, rows, j0, columns, walk->bits, words);
         counts->tiles[class] += times;
         if (class != MHA__TILE_SKIP) {
             counts->cells += times * rows * columns;
             counts->pairs +=
-                times * (class == MHA__TILE_FULL ? rows * columns
-                                                 : count_bits(walk->bits, rows * walk->words));
+                times *
+                (class == MHA__TILE_FULL ? rows * columns : count_bits(walk->bits, rows * words));
         }
     }
 }

@@ -54,15 +54,28 @@ static void find_scratch(struct mha__attend_task *t, int64_t lane)
     t->visible = (void *)(memory + plan->lane.visible);
 }
 
-int64_t
-mha__attend_columns(const struct mha__attend_task *t, int64_t tile, int64_t r0, int64_t rows)
+enum { FIRST_STEP = 32 }; /* a multiple of every panel */
+
+struct mha__attend_band
+mha__attend_band(const struct mha__attend_task *t, int64_t tile, int64_t r0, int64_t rows)
 {
-    const int64_t j0 = tile * t->means->plan.key_tile;
+    const int64_t width = t->means->plan.key_tile;
+    const int64_t j0 = tile * width;
+    int64_t first = j0 + width;
     int64_t end = j0;
     for (int64_t r = r0; r < r0 + rows; r++) {
-        end = t->spans[r].hi > end ? t->spans[r].hi : end;
+        if (t->spans[r].lo < t->spans[r].hi && t->spans[r].hi > j0 && t->spans[r].lo < j0 + width) {
+            first = t->spans[r].lo < first ? t->spans[r].lo : first;
+            end = t->spans[r].hi > end ? t->spans[r].hi : end;
+        }
     }
-    return end - j0 < t->means->plan.key_tile ? end - j0 : t->means->plan.key_tile;
+    struct mha__attend_band band = {.r0 = r0, .rows = rows};
+    band.end = end - j0 < width ? end - j0 : width;
+    band.first = first <= j0 ? 0 : (first - j0) / FIRST_STEP * FIRST_STEP;
+    if (band.first >= band.end) {
+        band.first = band.end = 0;
+    }
+    return band;
 }
 
 int64_t mha__attend_tile_keys(const struct mha__attend_task *t, int64_t tile)
@@ -71,16 +84,15 @@ int64_t mha__attend_tile_keys(const struct mha__attend_task *t, int64_t tile)
     return left < t->means->plan.key_tile ? left : t->means->plan.key_tile;
 }
 
-/* The class of `columns` columns from their bits. */
+/* The class of columns c0 .. end-1 of some rows from their bits; c0 is a multiple of 64. */
 static enum mha__tile_class
-class_of_bits(const uint64_t *bits, int64_t rows, int64_t columns, int64_t words)
+class_of_bits(const uint64_t *bits, int64_t rows, int64_t c0, int64_t end, int64_t words)
 {
     bool some = false;
     bool hidden = false;
     for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c += 64) {
-            const uint64_t real =
-                columns - c < 64 ? (UINT64_C(1) << (columns - c)) - 1 : ~UINT64_C(0);
+        for (int64_t c = c0; c < end; c += 64) {
+            const uint64_t real = end - c < 64 ? (UINT64_C(1) << (end - c)) - 1 : ~UINT64_C(0);
             const uint64_t word = bits[r * words + c / 64] & real;
             some = some || word != 0;
             hidden = hidden || word != real;
@@ -89,24 +101,27 @@ class_of_bits(const uint64_t *bits, int64_t rows, int64_t columns, int64_t words
     return !some ? MHA__TILE_SKIP : hidden ? MHA__TILE_MIXED : MHA__TILE_FULL;
 }
 
-enum mha__tile_class
-mha__attend_classify(const struct mha__attend_task *t, int64_t tile, int64_t columns)
+enum mha__tile_class mha__attend_classify(const struct mha__attend_task *t,
+                                          int64_t tile,
+                                          const struct mha__attend_band *band)
 {
     const int64_t words = t->means->plan.key_tile / 64;
-    if (columns == 0) {
+    const int64_t c0 = band->first / 64 * 64;
+    uint64_t *bits = t->visible + band->r0 * words;
+    if (band->first == band->end) {
         return MHA__TILE_SKIP;
     }
-    enum mha__tile_class class =
-        mha__visibility_tile(t->problem->rules, t->spans, t->b, t->h, t->i0, t->rows,
-                             tile * t->means->plan.key_tile, columns, t->visible, words);
+    enum mha__tile_class class = mha__visibility_tile(
+        t->problem->rules, t->spans + band->r0, t->b, t->h, t->i0 + band->r0, band->rows,
+        tile * t->means->plan.key_tile + c0, band->end - c0, bits + c0 / 64, words);
     if (t->problem->biases == 0 || class == MHA__TILE_SKIP) {
         return class;
     }
     if (class == MHA__TILE_FULL) {
-        memset(t->visible, 0xff, (size_t)(t->rows * words) * sizeof *t->visible);
+        memset(bits, 0xff, (size_t)(band->rows * words) * sizeof *bits);
     }
-    mha__attend_hide_by_bias(t, tile, columns, t->visible, words);
-    return class_of_bits(t->visible, t->rows, columns, words);
+    mha__attend_hide_by_bias(t, tile, band, words);
+    return class_of_bits(bits, band->rows, c0, band->end, words);
 }
 
 bool mha__attend_sees(const struct mha__attend_task *t,

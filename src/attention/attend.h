@@ -49,6 +49,15 @@ struct mha__attend_task {
     struct mha__profile_lane *clock; /* the lane's, or NULL */
 };
 
+/*
+ * Rows of a task and the columns of a key tile that they may see by position: a tile is worked on band by
+ * band. first is a multiple of every panel; first = end: nothing to see. Cells outside are never read.
+ */
+struct mha__attend_band {
+    int64_t r0, rows;
+    int64_t first, end;
+};
+
 /* Row r of the task in an output [B,H,T,…]. */
 static inline float *
 mha__attend_row(const struct mha__attend_task *t, const struct mha__rows *rows, int64_t r)
@@ -59,18 +68,20 @@ mha__attend_row(const struct mha__attend_task *t, const struct mha__rows *rows, 
 
 /* ---- attend.c ---- */
 
-/* Columns of key tile `tile`, from its start, that some of rows r0 .. r0+rows-1 may see by position. */
-int64_t
-mha__attend_columns(const struct mha__attend_task *task, int64_t tile, int64_t r0, int64_t rows);
+/* Rows r0 .. r0+rows-1 and the columns of key tile `tile` that some of them may see by position. */
+struct mha__attend_band
+mha__attend_band(const struct mha__attend_task *task, int64_t tile, int64_t r0, int64_t rows);
 
 /* Keys of a tile: key_tile, or fewer in the last one. */
 int64_t mha__attend_tile_keys(const struct mha__attend_task *task, int64_t tile);
 
-/* Skipped, full or mixed, with biases of -infinity; MIXED leaves the bits in task->visible. */
-enum mha__tile_class
-mha__attend_classify(const struct mha__attend_task *task, int64_t tile, int64_t columns);
+/* Skipped, full or mixed, with biases of -infinity; MIXED leaves the bits of the band in task->visible,
+ * row r's from words * r on: whole words, so those beside first .. end-1 are 0. */
+enum mha__tile_class mha__attend_classify(const struct mha__attend_task *task,
+                                          int64_t tile,
+                                          const struct mha__attend_band *band);
 
-/* Whether row r may see column c of a tile of that class that was just classified. */
+/* Whether row r may see column c of a band of that class that was just classified. */
 bool mha__attend_sees(const struct mha__attend_task *task,
                       enum mha__tile_class class,
                       int64_t r,
@@ -88,20 +99,21 @@ void mha__attend_extra(const struct mha__attend_task *task);
 /* Some stage of the scores is an output: then all of a tile is computed, hidden or not. */
 bool mha__attend_wants_scores(const struct mha__problem *problem);
 
-/* From products to scores, rows r0 .. r0+rows-1 and `columns` keys of a tile. */
-void mha__attend_score_options(
-    const struct mha__attend_task *task, int64_t tile, int64_t r0, int64_t rows, int64_t columns);
+/* From products to scores, in a band of a tile. */
+void mha__attend_score_options(const struct mha__attend_task *task,
+                               int64_t tile,
+                               const struct mha__attend_band *band);
 
 /* scores_biased of a tile, -infinity where hidden. */
 void mha__attend_keep_biased(const struct mha__attend_task *task,
                              enum mha__tile_class class,
                              int64_t tile);
 
-/* Clears the bits of cells that a bias hides: -infinity, or keys beyond its last axis. */
+/* Clears the bits of cells of a band that a bias hides: -infinity, or keys beyond its last axis. The bits
+ * of row r begin at task->visible + words * r. */
 void mha__attend_hide_by_bias(const struct mha__attend_task *task,
                               int64_t tile,
-                              int64_t columns,
-                              uint64_t *bits,
+                              const struct mha__attend_band *band,
                               int64_t words);
 
 /* ---- attend_rows.c ---- */
@@ -114,11 +126,11 @@ void mha__attend_finish_rows(const struct mha__attend_task *task);
 /* Some output is made of the weights: they are kept, in place or in the lane's block. */
 bool mha__attend_wants_weights(const struct mha__problem *problem);
 
-/* weights[i, first ..] <- p of the tile just done (columns numbers of scores, then zeros up to count). */
+/* weights[i, at ..] <- p of the band just done, `count` numbers a row: zeros outside of first .. end-1. */
 void mha__attend_keep_weights(const struct mha__attend_task *task,
                               int64_t slot,
-                              int64_t first,
-                              int64_t columns,
+                              int64_t at,
+                              const struct mha__attend_band *band,
                               int64_t count);
 
 /* Normalises the kept weights and hands them to every output made of them. */

@@ -42,10 +42,10 @@ static void close_row(const struct mha__attend_task *t, int64_t r)
 static void add_nonfinite_values(const struct mha__attend_task *t, int64_t tile)
 {
     const struct mha__problem *p = t->problem;
-    const int64_t columns = mha__attend_columns(t, tile, 0, t->rows);
-    const enum mha__tile_class class = mha__attend_classify(t, tile, columns);
+    const struct mha__attend_band band = mha__attend_band(t, tile, 0, t->rows);
+    const enum mha__tile_class class = mha__attend_classify(t, tile, &band);
     const float *values = mha__pack_value_tile(p, t->means, t->b, t->g, tile);
-    for (int64_t c = 0; class != MHA__TILE_SKIP && c < columns; c++) {
+    for (int64_t c = band.first; class != MHA__TILE_SKIP && c < band.end; c++) {
         const int64_t j = tile * t->means->plan.key_tile + c;
         for (int64_t d = 0; d < p->Dv; d++) {
             const float v = values[mha__pack_value_at(&t->means->plan, c, d)];

@@ -8,54 +8,29 @@
 #include <string.h>
 
 /*
- * One tile of keys: scores, online softmax, weights times values. A mixed tile is cut into bands of rows,
- * and each band to the columns that its rows may see: near the diagonal of a causal mask that is half of
- * the tile. Where somebody looks at the scores themselves (an output, a callback), all of it is computed.
+ * One tile of keys. Rows that see different parts of it are taken in bands, each clipped to what its rows
+ * may see: near the diagonal of a causal mask that is half of the tile. A band goes through all of it,
+ * scores, options, softmax, weights times values, while it is in the cache. Where somebody looks at the
+ * scores themselves (an output, a callback), all of a tile is computed, as one band.
  */
-struct band {
-    int64_t r0, rows;
-    int64_t first, end; /* columns of the tile, first a multiple of every panel; equal: none */
-};
-
-enum { FIRST_STEP = 32 };
-
 static bool is_whole(const struct mha__attend_task *t)
 {
     return mha__attend_wants_scores(t->problem) || t->problem->score_callback;
 }
 
-/* The columns that some row of the band may see by position. */
-static void clip_band(const struct mha__attend_task *t, int64_t tile, struct band *band)
+/* All rows see the same part of the tile. */
+static bool is_alike(const struct mha__attend_task *t, int64_t tile)
 {
     const int64_t j0 = tile * t->means->plan.key_tile;
-    int64_t first = INT64_MAX;
-    for (int64_t r = band->r0; r < band->r0 + band->rows; r++) {
-        if (t->spans[r].lo < t->spans[r].hi && t->spans[r].hi > j0) {
-            first = t->spans[r].lo < first ? t->spans[r].lo : first;
-        }
+    const int64_t j1 = j0 + t->means->plan.key_tile;
+    const struct mha__span *first = &t->spans[0];
+    bool alike = true;
+    for (int64_t r = 1; r < t->rows; r++) {
+        const struct mha__span *span = &t->spans[r];
+        alike = alike && (span->lo == first->lo || (span->lo <= j0 && first->lo <= j0)) &&
+                (span->hi == first->hi || (span->hi >= j1 && first->hi >= j1));
     }
-    band->end = mha__attend_columns(t, tile, band->r0, band->rows);
-    band->first = first <= j0 ? 0 : (first - j0) / FIRST_STEP * FIRST_STEP;
-    if (first == INT64_MAX || band->first > band->end) {
-        band->first = band->end = 0;
-    }
-}
-
-static bool
-next_band(const struct mha__attend_task *t, int64_t tile, int64_t height, struct band *band)
-{
-    band->r0 += band->rows;
-    band->rows = t->rows - band->r0 < height ? t->rows - band->r0 : height;
-    if (band->rows <= 0) {
-        return false;
-    }
-    if (is_whole(t)) {
-        band->first = 0;
-        band->end = mha__attend_tile_keys(t, tile);
-    } else {
-        clip_band(t, tile, band);
-    }
-    return true;
+    return alike;
 }
 
 /*
@@ -83,21 +58,18 @@ static void product(const struct mha__means *m,
     }
 }
 
-static void score_tile(const struct mha__attend_task *t, int64_t tile, int64_t height)
+static void
+score_band(const struct mha__attend_task *t, int64_t tile, const struct mha__attend_band *band)
 {
     const struct mha__problem *p = t->problem;
     const struct mha__means *m = t->means;
     const int64_t ld = m->plan.score_ld;
     const float *keys = mha__pack_key_tile(p, m, t->b, t->g, tile);
-    for (struct band band = {0}; next_band(t, tile, height, &band);) {
-        if (band.first < band.end) {
-            // S = Q K^T, Q already carries the scale                              [rows, columns]
-            product(m, band.rows, band.end - band.first, p->D, t->q + band.r0 * p->D, p->D,
-                    keys + mha__pack_key_at(p, &m->plan, band.first, 0), m->plan.key_panel,
-                    m->plan.key_panel * p->D, false, t->scores + band.r0 * ld + band.first, ld);
-            mha__attend_score_options(t, tile, band.r0, band.rows, band.end);
-        }
-    }
+    // S = Q K^T, Q already carries the scale                                      [rows, columns]
+    product(m, band->rows, band->end - band->first, p->D, t->q + band->r0 * p->D, p->D,
+            keys + mha__pack_key_at(p, &m->plan, band->first, 0), m->plan.key_panel,
+            m->plan.key_panel * p->D, false, t->scores + band->r0 * ld + band->first, ld);
+    mha__attend_score_options(t, tile, band);
 }
 
 /*
@@ -113,35 +85,39 @@ static const float *only_finite(const struct mha__attend_task *t, const float *v
     return t->finite_values;
 }
 
-static void add_values(const struct mha__attend_task *t, int64_t tile, int64_t height)
+/* The packed values of a tile, all of them finite. */
+static const float *tile_values(const struct mha__attend_task *t, int64_t tile)
 {
     const struct mha__problem *p = t->problem;
+    const float *values = mha__pack_value_tile(p, t->means, t->b, t->g, tile);
+    return mha__pack_is_noted(p, t->means, t->b, t->g, tile) ? only_finite(t, values) : values;
+}
+
+static void add_values(const struct mha__attend_task *t,
+                       const struct mha__attend_band *band,
+                       const float *values)
+{
     const struct mha__means *m = t->means;
     const int64_t ld = m->plan.score_ld;
-    const float *values = mha__pack_value_tile(p, m, t->b, t->g, tile);
-    if (mha__pack_is_noted(p, m, t->b, t->g, tile)) {
-        values = only_finite(t, values);
-    }
-    for (struct band band = {0}; next_band(t, tile, height, &band);) {
-        if (band.first < band.end) {
-            // O = O + P V_j                                                       [rows, Dv]
-            product(m, band.rows, p->Dv, band.end - band.first,
-                    t->scores + band.r0 * ld + band.first, ld,
-                    values + mha__pack_value_at(&m->plan, band.first, 0), m->plan.value_panel,
-                    m->plan.value_panel * m->plan.key_tile, true,
-                    t->o + band.r0 * m->plan.values_ld, m->plan.values_ld);
-        }
-    }
+    // O = O + P V_j                                                               [rows, Dv]
+    product(m, band->rows, t->problem->Dv, band->end - band->first,
+            t->scores + band->r0 * ld + band->first, ld,
+            values + mha__pack_value_at(&m->plan, band->first, 0), m->plan.value_panel,
+            m->plan.value_panel * m->plan.key_tile, true, t->o + band->r0 * m->plan.values_ld,
+            m->plan.values_ld);
 }
 
 /*
  * sum p (s - m) for the entropy. When the maximum moves by d = m_old - m, each old term p (s - m_old)
  * becomes shrink p (s - m_old + d).
  */
-static void add_entropy(const struct mha__attend_task *t, const float *old_max, int64_t columns)
+static void add_entropy(const struct mha__attend_task *t,
+                        const float *old_max,
+                        const struct mha__attend_band *band)
 {
     const int64_t ld = t->means->plan.score_ld;
-    for (int64_t r = 0; r < t->rows; r++) {
+    const int64_t c0 = band->first / 64 * 64;
+    for (int64_t r = band->r0; r < band->r0 + band->rows; r++) {
         float *sum = t->entropy + 2 * r;
         if (old_max[r] != -INFINITY && old_max[r] != t->row_max[r]) {
             const float shrink = t->shrink[r]; // 0 selects 0: the move may be beyond float32
@@ -149,79 +125,98 @@ static void add_entropy(const struct mha__attend_task *t, const float *old_max, 
             sum[1] = shrink == 0.0f ? 0.0f : shrink * moved;
             sum[0] *= shrink;
         }
-        t->means->kernels->entropy_row(t->scores + r * ld, t->score_copy + r * ld, columns,
-                                       t->row_max[r], sum);
+        t->means->kernels->entropy_row(t->scores + r * ld + c0, t->score_copy + r * ld + c0,
+                                       band->end - c0, t->row_max[r], sum);
     }
 }
 
-/* P and the running (m, l) of `columns` scores a row; hidden cells by bits, or none. O follows the move. */
-static void soften(const struct mha__attend_task *t, int64_t columns, const uint64_t *bits)
+/* P and the running (m, l) of a band; hidden cells by its bits, or none. O follows the move. */
+static void
+soften(const struct mha__attend_task *t, const struct mha__attend_band *band, bool is_mixed)
 {
     const struct mha__planner_plan *plan = &t->means->plan;
     const struct mha__kernels *kernels = t->means->kernels;
+    const int64_t r0 = band->r0;
+    const int64_t c0 = band->first / 64 * 64; // where a word of bits begins; hidden up to first
+    const int64_t words = plan->key_tile / 64;
+    float *scores = t->scores + r0 * plan->score_ld + c0;
     float *old_max = t->row_factor; // not used before the rows are finished
     if (t->problem->entropy.data) {
-        memcpy(old_max, t->row_max, (size_t)t->rows * sizeof *old_max);
-        memcpy(t->score_copy, t->scores, (size_t)(t->rows * plan->score_ld) * sizeof *t->scores);
+        memcpy(old_max + r0, t->row_max + r0, (size_t)band->rows * sizeof *old_max);
+        memcpy(t->score_copy + r0 * plan->score_ld, t->scores + r0 * plan->score_ld,
+               (size_t)(band->rows * plan->score_ld) * sizeof *t->scores);
     }
     // (m, l, P, shrink) <- online softmax of S
     const bool moved =
-        kernels->softmax_tile(t->scores, plan->score_ld, t->rows, columns, bits,
-                              plan->key_tile / 64, t->row_max, t->row_sum, t->shrink);
+        kernels->softmax_tile(scores, plan->score_ld, band->rows, band->end - c0,
+                              is_mixed ? t->visible + r0 * words + c0 / 64 : NULL, words,
+                              t->row_max + r0, t->row_sum + r0, t->shrink + r0);
     if (t->problem->entropy.data) {
-        add_entropy(t, old_max, columns);
+        add_entropy(t, old_max, band);
     }
     // O = diag(shrink) O
     if (moved) {
-        kernels->scale_rows(t->o, plan->values_ld, t->rows, t->problem->Dv, t->shrink);
+        kernels->scale_rows(t->o + r0 * plan->values_ld, plan->values_ld, band->rows,
+                            t->problem->Dv, t->shrink + r0);
     }
 }
 
-static void drop(const struct mha__attend_task *t, int64_t j0, int64_t columns)
+/* Dropout of a band whose column 0 is key j0. */
+static void drop(const struct mha__attend_task *t, int64_t j0, const struct mha__attend_band *band)
 {
-    for (int64_t r = 0; t->problem->dropout > 0.0 && r < t->rows; r++) {
-        mha__dropout_row(t->problem, t->b, t->h, t->i0 + r, j0, columns,
-                         t->scores + r * t->means->plan.score_ld);
+    for (int64_t r = band->r0; t->problem->dropout > 0.0 && r < band->r0 + band->rows; r++) {
+        mha__dropout_row(t->problem, t->b, t->h, t->i0 + r, j0 + band->first,
+                         band->end - band->first,
+                         t->scores + r * t->means->plan.score_ld + band->first);
+    }
+}
+
+static void attend_band(const struct mha__attend_task *t,
+                        int64_t tile,
+                        struct mha__attend_band band,
+                        const float *values)
+{
+    const struct mha__problem *p = t->problem;
+    const int64_t j0 = tile * t->means->plan.key_tile;
+    const enum mha__tile_class class = mha__attend_classify(t, tile, &band);
+    if (class != MHA__TILE_SKIP || mha__attend_wants_scores(p)) {
+        mha__profile_to(t->clock, MHA__PROFILE_SCORES);
+        score_band(t, tile, &band);
+    }
+    if (p->scores_biased.data) {
+        mha__attend_keep_biased(t, class, tile);
+    }
+    if (class == MHA__TILE_SKIP) {
+        band.first = band.end = 0;
+    } else {
+        mha__profile_to(t->clock, MHA__PROFILE_SOFTMAX);
+        soften(t, &band, class == MHA__TILE_MIXED);
+    }
+    mha__profile_to(t->clock, MHA__PROFILE_OTHER);
+    if (mha__attend_wants_weights(p)) {
+        mha__attend_keep_weights(t, tile, j0, &band, mha__attend_tile_keys(t, tile));
+    }
+    if (class != MHA__TILE_SKIP && p->out.data) {
+        drop(t, j0, &band);
+        mha__profile_to(t->clock, MHA__PROFILE_VALUES);
+        add_values(t, &band, values);
+        mha__profile_to(t->clock, MHA__PROFILE_OTHER);
     }
 }
 
 void mha__attend_tile(const struct mha__attend_task *t, int64_t tile)
 {
-    const struct mha__problem *p = t->problem;
-    const struct mha__planner_plan *plan = &t->means->plan;
-    const int64_t keys = mha__attend_tile_keys(t, tile);
-    int64_t columns = mha__attend_columns(t, tile, 0, t->rows);
-    const enum mha__tile_class class = mha__attend_classify(t, tile, columns);
-    const int64_t height = class == MHA__TILE_FULL || is_whole(t) ? t->rows : plan->band;
-    if (class != MHA__TILE_SKIP || mha__attend_wants_scores(p)) {
-        mha__profile_to(t->clock, MHA__PROFILE_SCORES);
-        score_tile(t, tile, height);
+    const float *values = t->problem->out.data ? tile_values(t, tile) : NULL;
+    if (is_whole(t)) {
+        const struct mha__attend_band all = {.rows = t->rows,
+                                             .end = mha__attend_tile_keys(t, tile)};
+        attend_band(t, tile, all, values);
+        return;
     }
-    if (p->scores_biased.data) {
-        mha__attend_keep_biased(t, class, tile);
-    }
-    if (class != MHA__TILE_SKIP) {
-        mha__profile_to(t->clock, MHA__PROFILE_SOFTMAX);
-        soften(t, columns, class == MHA__TILE_MIXED ? t->visible : NULL);
-    } else {
-        columns = 0;
-    }
-    mha__profile_to(t->clock, MHA__PROFILE_OTHER);
-    if (mha__attend_wants_weights(p)) {
-        mha__attend_keep_weights(t, tile, tile * plan->key_tile, columns, keys);
-    }
-    if (class != MHA__TILE_SKIP && p->out.data) {
-        drop(t, tile * plan->key_tile, columns);
-        if (is_whole(t)) {
-            // the product takes all keys of the tile: P ends with zeros
-            for (int64_t r = 0; columns < keys && r < t->rows; r++) {
-                memset(t->scores + r * plan->score_ld + columns, 0,
-                       (size_t)(keys - columns) * sizeof *t->scores);
-            }
-        }
-        mha__profile_to(t->clock, MHA__PROFILE_VALUES);
-        add_values(t, tile, height);
-        mha__profile_to(t->clock, MHA__PROFILE_OTHER);
+    const int64_t height = is_alike(t, tile) ? t->rows : t->means->plan.band;
+    for (int64_t r0 = 0; r0 < t->rows; r0 += height) {
+        const int64_t rows = t->rows - r0 < height ? t->rows - r0 : height;
+        attend_band(t, tile, mha__attend_band(t, tile, r0, rows), values);
     }
 }
 
@@ -244,6 +239,7 @@ void mha__attend_extra(const struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
     const struct mha__planner_plan *plan = &t->means->plan;
+    const struct mha__attend_band band = {.rows = t->rows, .end = p->extra};
     const int64_t words = plan->key_tile / 64;
     if (p->extra == 0) {
         return;
@@ -270,12 +266,12 @@ void mha__attend_extra(const struct mha__attend_task *t)
         t->visible[r * words] =
             t->i0 + r < t->row_rules.queries ? (UINT64_C(1) << p->extra) - 1 : 0;
     }
-    soften(t, p->extra, t->visible);
+    soften(t, &band, true);
     if (mha__attend_wants_weights(p)) {
-        mha__attend_keep_weights(t, plan->key_tiles, p->S, p->extra, p->extra);
+        mha__attend_keep_weights(t, plan->key_tiles, p->S, &band, p->extra);
     }
     if (p->out.data) {
-        drop(t, p->S, p->extra);
+        drop(t, p->S, &band);
         add_extra_values(t);
     }
 }

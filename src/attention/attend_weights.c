@@ -24,14 +24,21 @@ static float *weights_row(const struct mha__attend_task *t, int64_t r)
                                     : t->block + r * t->means->plan.block_ld;
 }
 
-void mha__attend_keep_weights(
-    const struct mha__attend_task *t, int64_t slot, int64_t first, int64_t columns, int64_t count)
+void mha__attend_keep_weights(const struct mha__attend_task *t,
+                              int64_t slot,
+                              int64_t at,
+                              const struct mha__attend_band *band,
+                              int64_t count)
 {
     const struct mha__planner_plan *plan = &t->means->plan;
-    for (int64_t r = 0; r < t->rows; r++) {
-        float *row = weights_row(t, r) + first;
-        memcpy(row, t->scores + r * plan->score_ld, (size_t)columns * sizeof *row);
-        memset(row + columns, 0, (size_t)(count - columns) * sizeof *row);
+    const int64_t first = band->first;
+    const int64_t end = band->end;
+    for (int64_t r = band->r0; r < band->r0 + band->rows; r++) {
+        float *row = weights_row(t, r) + at;
+        memset(row, 0, (size_t)first * sizeof *row);
+        memcpy(row + first, t->scores + r * plan->score_ld + first,
+               (size_t)(end - first) * sizeof *row);
+        memset(row + end, 0, (size_t)(count - end) * sizeof *row);
         t->maxima[slot * plan->query_tile + r] = t->row_max[r];
     }
 }
@@ -42,9 +49,9 @@ static void poison(const struct mha__attend_task *t, int64_t r)
     const struct mha__planner_plan *plan = &t->means->plan;
     float *row = weights_row(t, r);
     for (int64_t tile = 0; tile < plan->key_tiles; tile++) {
-        const int64_t columns = mha__attend_columns(t, tile, 0, t->rows);
-        const enum mha__tile_class class = mha__attend_classify(t, tile, columns);
-        for (int64_t c = 0; c < columns; c++) {
+        const struct mha__attend_band band = mha__attend_band(t, tile, 0, t->rows);
+        const enum mha__tile_class class = mha__attend_classify(t, tile, &band);
+        for (int64_t c = band.first; c < band.end; c++) {
             if (mha__attend_sees(t, class, r, c)) {
                 row[tile * plan->key_tile + c] = NAN;
             }
@@ -165,9 +172,9 @@ static void fill_with_zeros(const struct mha__attend_task *t,
     const struct mha__planner_plan *plan = &t->means->plan;
     const float *row = weights_row(t, r);
     for (int64_t tile = 0; tile < plan->key_tiles && found < top; tile++) {
-        const int64_t columns = mha__attend_columns(t, tile, 0, t->rows);
-        const enum mha__tile_class class = mha__attend_classify(t, tile, columns);
-        for (int64_t c = 0; c < columns && found < top; c++) {
+        const struct mha__attend_band band = mha__attend_band(t, tile, 0, t->rows);
+        const enum mha__tile_class class = mha__attend_classify(t, tile, &band);
+        for (int64_t c = band.first; c < band.end && found < top; c++) {
             const int64_t j = tile * plan->key_tile + c;
             if (row[j] == 0.0f && mha__attend_sees(t, class, r, c)) {
                 insert(keys, weights, top, &found, j, 0.0f);

@@ -230,7 +230,7 @@ enum mha__tile_class mha__visibility_tile(const struct mha__rules *rules,
     uint64_t some = 0;
     uint64_t hidden = 0;
     for (int64_t r = 0; r < rows; r++) {
-        for (int64_t w = 0; w < words; w++) {
+        for (int64_t w = 0; 64 * w < columns; w++) {
             const int64_t j = j0 + 64 * w;
             const uint64_t real = span_bits(inside, j);
             uint64_t word = real & span_bits(spans[r], j);

@@ -50,7 +50,7 @@ int64_t mha__visibility_key_position(const struct mha__row_rules *row, int64_t j
 /*
  * The tile of queries i0 .. i0+rows-1 and keys j0 .. j0+columns-1 of (b, h); j0 is a multiple of
  * 64; spans[r] belongs to query i0 + r. MIXED fills bits [rows, words], bit c % 64 of word c / 64
- * for key j0 + c; columns <= 64 * words.
+ * for key j0 + c; columns <= 64 * words. Words beyond the columns are left alone.
  */
 enum mha__tile_class mha__visibility_tile(const struct mha__rules *rules,
                                           const struct mha__span *spans,
