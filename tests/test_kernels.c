@@ -38,7 +38,7 @@ static void table_of_every_set_is_complete(void **state)
         assert_true(k->softmax_tile && k->scale_rows && k->scaled_copy && k->biased_copy &&
                     k->finite_copy && k->transpose && k->row_product && k->column_product);
         assert_true(k->softcap_row && k->add_row && k->alibi_row && k->hide_infinite &&
-                    k->entropy_row && k->panel_product && k->panel >= 1 && 64 % k->panel == 0);
+                    k->panel_product && k->panel >= 1 && 64 % k->panel == 0);
     }
     assert_non_null(mha__kernels_chosen());
 }
@@ -224,7 +224,7 @@ static void test_exp(const struct mha__kernels *set, const struct mha__kernels *
             x[j] = j % 4 ? (float)(-104 * share) : (float)-ldexp(share + 0.5, -(int)(step % 40));
         }
         memcpy(tile, x, sizeof x);
-        set->softmax_tile(tile, COLUMNS, 1, COLUMNS, NULL, 1, &max, &sum, &shrink);
+        set->softmax_tile(tile, COLUMNS, 1, COLUMNS, NULL, 1, &max, &sum, &shrink, NULL);
         assert_true(max == 0.0f);
         for (int64_t j = 0; j < COLUMNS; ++j) {
             double error = ulps(tile[j], (double)x[j]);
@@ -248,7 +248,7 @@ static void exp_over_its_whole_range_is_within_2_ulp_of_float64(void **state)
 /* ---- the softmax of a tile ---- */
 
 typedef struct rows {
-    float max[ROWS], sum[ROWS], shrink[ROWS];
+    float max[ROWS], sum[ROWS], shrink[ROWS], p_ln_p[ROWS];
 } rows;
 
 /* Scores of all kinds: usual, equal, near 90, huge, -infinity; and rows that saw a tile before. */
@@ -259,6 +259,7 @@ static void draw_tile(draw *d, float *s, int64_t ld, int64_t n, rows *r)
         draw_fill(d, s + i * ld, n, -size[i], size[i]);
         r->max[i] = i % 2 ? draw_float(d, -30, 30) : -INFINITY;
         r->sum[i] = i % 2 ? draw_float(d, 1, 50) : 0;
+        r->p_ln_p[i] = i % 2 ? draw_float(d, -40, 0) : 0;
     }
     s[4 * ld + n / 2] = -INFINITY;
 }
@@ -274,7 +275,7 @@ static void check_tile(const float *s,
                        const rows *after)
 {
     for (int64_t i = 0; i < ROWS; ++i) {
-        double max = (double)before->max[i], sum = 0;
+        double max = (double)before->max[i], sum = 0, p_ln_p = 0, size = 0;
         for (int64_t j = 0; j < n; ++j) {
             if (!visible || (visible[i * words + j / 64] >> (j % 64) & 1)) {
                 max = fmax(max, (double)s[i * ld + j]);
@@ -291,6 +292,8 @@ static void check_tile(const float *s,
                 assert_true(p[i * ld + j] == 0.0f);
             }
             sum += exact;
+            p_ln_p += exact > 0 ? exact * (x - max) : 0;
+            size += exact > 0 ? exact * (1 - (x - max)) * (1 - (x - max)) : 0;
         }
         double shrink = isinf(before->max[i]) ? 1 : exp((double)before->max[i] - max);
         if (!isinf(before->max[i])) {
@@ -298,6 +301,13 @@ static void check_tile(const float *s,
         }
         sum += isinf(before->max[i]) ? 0 : shrink * (double)before->sum[i];
         assert_close(after->sum[i], sum, sum * 200 * 0x1p-24 + (double)FLT_MIN);
+        if (!isinf(before->max[i]) && shrink > 0) {
+            const double move = (double)before->max[i] - max;
+            p_ln_p += shrink * ((double)before->p_ln_p[i] + move * (double)before->sum[i]);
+            size += shrink * (1 - move) * ((1 - move) * (double)before->sum[i] + 40);
+        }
+        /* ln p is one rounded difference and moves p by that much; then a sum of 2 n numbers */
+        assert_close(after->p_ln_p[i], p_ln_p, size * 200 * 0x1p-24 + 100 * (double)FLT_MIN);
     }
 }
 
@@ -326,10 +336,21 @@ static void test_softmax_tile(const struct mha__kernels *set, const struct mha__
                     s[i * ld + j] = NAN; /* behind the last column */
                 }
             }
+            float *plain = aligned(ROWS * ld, 0);
+            rows same = before;
+            memcpy(plain, s, sizeof(float) * (size_t)(ROWS * ld));
+            set->softmax_tile(plain, ld, ROWS, n, kind ? visible : NULL, words, same.max, same.sum,
+                              same.shrink, NULL);
             memcpy(p, s, sizeof(float) * (size_t)(ROWS * ld));
             after = before;
             bool any = set->softmax_tile(p, ld, ROWS, n, kind ? visible : NULL, words, after.max,
-                                         after.sum, after.shrink);
+                                         after.sum, after.shrink, after.p_ln_p);
+            for (int64_t i = 0; i < ROWS; ++i) { /* p ln p changes no bit of the rest */
+                assert_same_bits(p + i * ld, plain + i * ld, n);
+            }
+            assert_same_bits(after.max, same.max, ROWS);
+            assert_same_bits(after.sum, same.sum, ROWS);
+            assert_same_bits(after.shrink, same.shrink, ROWS);
             check_tile(s, p, ld, n, kind ? visible : NULL, words, &before, &after);
             bool shrunk = false;
             for (int64_t i = 0; i < ROWS; ++i) {
@@ -354,22 +375,24 @@ static void test_softmax_of_bad_rows(const struct mha__kernels *set, const struc
         for (int64_t at = 0; at < n; ++at) {
             const int64_t ld = (n + PAD - 1) / PAD * PAD;
             float *s = aligned(2 * ld, 0), max[2] = {-INFINITY, -INFINITY}, sum[2] = {0}, shrink[2];
+            float p_ln_p[2] = {0};
             for (int64_t j = 0; j < 2 * ld; ++j) {
                 s[j] = (float)(j % 7) - 3;
             }
             s[at] = bad[at % 2];
-            set->softmax_tile(s, ld, 2, n, NULL, 1, max, sum, shrink);
+            set->softmax_tile(s, ld, 2, n, NULL, 1, max, sum, shrink, p_ln_p);
             assert_true(isnan(sum[0]));
             assert_true(isfinite(sum[1]) && sum[1] >= 1);
+            assert_true(isfinite(p_ln_p[1]) && p_ln_p[1] <= 0);
         }
         /* nothing but -infinity: no maximum, zeros */
         const int64_t ld = (n + PAD - 1) / PAD * PAD;
-        float *s = aligned(ld, 0), max = -INFINITY, sum = 0, shrink = 0;
+        float *s = aligned(ld, 0), max = -INFINITY, sum = 0, shrink = 0, p_ln_p = 0;
         for (int64_t j = 0; j < ld; ++j) {
             s[j] = -INFINITY;
         }
-        set->softmax_tile(s, ld, 1, n, NULL, 1, &max, &sum, &shrink);
-        assert_true(max == -INFINITY && sum == 0);
+        set->softmax_tile(s, ld, 1, n, NULL, 1, &max, &sum, &shrink, &p_ln_p);
+        assert_true(max == -INFINITY && sum == 0 && p_ln_p == 0);
         assert_true(all_are(s, n, 0.0f));
     }
 }

@@ -119,39 +119,6 @@ static void minus_infinity_hides_and_nothing_else(void **state)
     for_each_kernel_set(test_hide);
 }
 
-static void test_entropy(const struct mha__kernels *set, const struct mha__kernels *ref)
-{
-    (void)ref;
-    draw d = {14};
-    for (int64_t n = 1; n <= MOST; n++) {
-        float p[MOST];
-        float s[MOST];
-        double sum[2] = {0.5, -0.25};
-        draw_fill(&d, s, n, -20, 3);
-        for (int64_t i = 0; i < n; i++) {
-            p[i] = expf(s[i] - 3.0f);
-            if (draw_chance(&d, 0.3)) {
-                p[i] = 0.0f; // hidden or vanished: whatever the score is
-                s[i] = draw_chance(&d, 0.5) ? NAN : -INFINITY;
-                continue;
-            }
-            sum[0] += (double)p[i];
-            sum[1] += (double)p[i] * ((double)s[i] - 3.0);
-        }
-        float got[2] = {0.5f, -0.25f};
-        set->entropy_row(p, s, n, 3.0f, got);
-        for (int i = 0; i < 2; i++) {
-            assert_true(fabs(got[i] - sum[i]) <= (double)n * 0x1p-24 * (2.0 + fabs(sum[i])));
-        }
-    }
-}
-
-static void entropy_sums_skip_what_has_no_weight(void **state)
-{
-    (void)state;
-    for_each_kernel_set(test_entropy);
-}
-
 static void
 one_product(const struct mha__kernels *set, draw *d, int64_t m, int64_t n, int64_t k, int add)
 {
@@ -239,7 +206,6 @@ int main(void)
         cmocka_unit_test(softcap_is_tanh_and_saturates),
         cmocka_unit_test(biases_and_alibi_are_added),
         cmocka_unit_test(minus_infinity_hides_and_nothing_else),
-        cmocka_unit_test(entropy_sums_skip_what_has_no_weight),
         cmocka_unit_test(panel_product_is_the_product_and_stays_in_its_panels),
         cmocka_unit_test(panel_product_rows_are_independent_bit_for_bit),
     };

@@ -24,7 +24,8 @@ static int32_t check_exp(mha_error *err)
         float shrink = 0.0f;
         scores[0] = 0.0f;
         scores[1] = x;
-        (void)mha__kernels_chosen()->softmax_tile(scores, 16, 1, 2, NULL, 0, &max, &sum, &shrink);
+        (void)mha__kernels_chosen()->softmax_tile(scores, 16, 1, 2, NULL, 0, &max, &sum, &shrink,
+                                                  NULL);
         const double error = fabs((double)scores[1] / exp((double)x) - 1.0);
         if (!(error <= worst)) {
             worst = error;

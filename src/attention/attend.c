@@ -46,8 +46,7 @@ static void find_scratch(struct mha__attend_task *t, int64_t lane)
     t->shrink = t->row_sum + plan->query_tile;
     t->row_factor = t->shrink + plan->query_tile;
     t->row_lse = t->row_factor + plan->query_tile;
-    t->entropy = t->row_lse + plan->query_tile;
-    t->score_copy = (void *)(memory + plan->lane.score_copy);
+    t->p_ln_p = t->row_lse + plan->query_tile;
     t->maxima = (void *)(memory + plan->lane.maxima);
     t->block = (void *)(memory + plan->lane.block);
     t->spans = (void *)(memory + plan->lane.spans);
@@ -181,7 +180,7 @@ static void attend_head(struct mha__attend_task *t)
         }
         t->row_max[r] = -INFINITY;
         t->row_sum[r] = 0.0f;
-        t->entropy[2 * r] = t->entropy[2 * r + 1] = 0.0f;
+        t->p_ln_p[r] = 0.0f;
     }
     memset(t->o, 0, (size_t)(t->rows * t->means->plan.values_ld) * sizeof *t->o);
     if (is_gated_off(t)) {

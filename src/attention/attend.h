@@ -39,10 +39,9 @@ struct mha__attend_task {
     float *row_max, *row_sum, *shrink; /* over the keys seen so far, sinks apart */
     float *row_factor;                 /* weight = exp(s - m) * factor, once all keys are seen */
     float *row_lse;
-    float *entropy;    /* [rows, 2]: sum p, sum p (s - m) */
-    float *score_copy; /* the scores of the tile, for the entropy */
-    float *maxima;     /* the running maximum after each tile */
-    float *block;      /* [rows, block_ld] weights that are no output themselves */
+    float *p_ln_p; /* sum p ln p with p = exp(s - m), for the entropy */
+    float *maxima; /* the running maximum after each tile */
+    float *block;  /* [rows, block_ld] weights that are no output themselves */
     struct mha__span *spans;
     uint64_t *visible;
 

@@ -85,16 +85,15 @@ static void finish_output(const struct mha__attend_task *t)
 
 /*
  * -sum p ln p with p = f e, e = exp(s - m), f = row_factor:
- *   = -f (sum e (s - m) + ln f sum e)
+ *   = -f (sum e ln e + l ln f)
  */
 static float entropy_of(const struct mha__attend_task *t, int64_t r)
 {
     const float f = t->row_factor[r];
-    const float *sum = t->entropy + 2 * r;
     if (f == 0.0f) {
         return 0.0f;
     }
-    const float entropy = -f * (sum[1] + logf(f) * sum[0]);
+    const float entropy = -f * (t->p_ln_p[r] + logf(f) * t->row_sum[r]);
     return entropy < 0.0f ? 0.0f : entropy; // one key: rounding may leave -1e-7
 }
 

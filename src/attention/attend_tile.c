@@ -107,29 +107,6 @@ static void add_values(const struct mha__attend_task *t,
             m->plan.values_ld);
 }
 
-/*
- * sum p (s - m) for the entropy. When the maximum moves by d = m_old - m, each old term p (s - m_old)
- * becomes shrink p (s - m_old + d).
- */
-static void add_entropy(const struct mha__attend_task *t,
-                        const float *old_max,
-                        const struct mha__attend_band *band)
-{
-    const int64_t ld = t->means->plan.score_ld;
-    const int64_t c0 = band->first / 64 * 64;
-    for (int64_t r = band->r0; r < band->r0 + band->rows; r++) {
-        float *sum = t->entropy + 2 * r;
-        if (old_max[r] != -INFINITY && old_max[r] != t->row_max[r]) {
-            const float shrink = t->shrink[r]; // 0 selects 0: the move may be beyond float32
-            const float moved = sum[1] + (old_max[r] - t->row_max[r]) * sum[0];
-            sum[1] = shrink == 0.0f ? 0.0f : shrink * moved;
-            sum[0] *= shrink;
-        }
-        t->means->kernels->entropy_row(t->scores + r * ld + c0, t->score_copy + r * ld + c0,
-                                       band->end - c0, t->row_max[r], sum);
-    }
-}
-
 /* P and the running (m, l) of a band; hidden cells by its bits, or none. O follows the move. */
 static void
 soften(const struct mha__attend_task *t, const struct mha__attend_band *band, bool is_mixed)
@@ -140,20 +117,11 @@ soften(const struct mha__attend_task *t, const struct mha__attend_band *band, bo
     const int64_t c0 = band->first / 64 * 64; // where a word of bits begins; hidden up to first
     const int64_t words = plan->key_tile / 64;
     float *scores = t->scores + r0 * plan->score_ld + c0;
-    float *old_max = t->row_factor; // not used before the rows are finished
-    if (t->problem->entropy.data) {
-        memcpy(old_max + r0, t->row_max + r0, (size_t)band->rows * sizeof *old_max);
-        memcpy(t->score_copy + r0 * plan->score_ld, t->scores + r0 * plan->score_ld,
-               (size_t)(band->rows * plan->score_ld) * sizeof *t->scores);
-    }
     // (m, l, P, shrink) <- online softmax of S
-    const bool moved =
-        kernels->softmax_tile(scores, plan->score_ld, band->rows, band->end - c0,
-                              is_mixed ? t->visible + r0 * words + c0 / 64 : NULL, words,
-                              t->row_max + r0, t->row_sum + r0, t->shrink + r0);
-    if (t->problem->entropy.data) {
-        add_entropy(t, old_max, band);
-    }
+    const bool moved = kernels->softmax_tile(
+        scores, plan->score_ld, band->rows, band->end - c0,
+        is_mixed ? t->visible + r0 * words + c0 / 64 : NULL, words, t->row_max + r0,
+        t->row_sum + r0, t->shrink + r0, t->problem->entropy.data ? t->p_ln_p + r0 : NULL);
     // O = diag(shrink) O
     if (moved) {
         kernels->scale_rows(t->o + r0 * plan->values_ld, plan->values_ld, band->rows,

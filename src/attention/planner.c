@@ -10,12 +10,12 @@
  *
  * and in a lane, by turns:
  *
- *   | queries | scores | out | values | rows | spans | visible | maxima | score_copy | block |
+ *   | queries | scores | out | values | rows | spans | visible | maxima | block |
  *   | product | gathered |
  *
  * q_heads and o_heads exist where the layer has that projection. Where D = Dv they are one: a task reads
  * its queries before it writes its output in their place, and no other task reads them. The pieces from
- * masses on, maxima, score_copy and block exist where an option asks for them.
+ * masses on, maxima and block exist where an option asks for them.
  */
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -138,13 +138,11 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
         reserve(&attention, &lane->scores, plan->query_tile, plan->score_ld, 1, f) &&
         reserve(&attention, &lane->out, plan->query_tile, plan->values_ld, 1, f) &&
         reserve(&attention, &lane->values, plan->key_tile, plan->values_ld, 1, f) &&
-        reserve(&attention, &lane->rows, plan->query_tile, 7, 1, f) &&
+        reserve(&attention, &lane->rows, plan->query_tile, 6, 1, f) &&
         reserve(&attention, &lane->spans, plan->query_tile, 1, 1, sizeof(struct mha__span)) &&
         reserve(&attention, &lane->visible, plan->query_tile, plan->key_tile / 64, 1, 8) &&
         reserve(&attention, &lane->maxima, r->weights ? plan->key_tiles + 1 : 0, plan->query_tile,
                 1, f) &&
-        reserve(&attention, &lane->score_copy, r->entropy ? plan->query_tile : 0, plan->score_ld, 1,
-                f) &&
         reserve(&attention, &lane->block, plan->query_tile, plan->block_ld, 1, f);
     int64_t top =
         0; // behind the block: the weights of the top keys of a row where nobody wants them

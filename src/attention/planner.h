@@ -22,10 +22,9 @@ struct mha__planner_request {
     bool block;          /* … and they are no output themselves: a lane keeps rows of them */
     bool heads_together; /* the mean over the heads: a task takes all heads of its rows */
     bool masses;         /* sums of weights over the queries */
-    bool entropy;
-    int64_t extra;             /* columns beside the S keys */
-    int64_t top;               /* top keys a row */
-    int64_t rotary_size;       /* 0: no rotary positions */
+    int64_t extra;       /* columns beside the S keys */
+    int64_t top;         /* top keys a row */
+    int64_t rotary_size; /* 0: no rotary positions */
     int64_t rotary_key_tables; /* see rotary.h */
     int64_t threads;
     bool fused;    /* MHA_ENGINE_FUSED: our own products inside attention */
@@ -35,18 +34,17 @@ struct mha__planner_request {
 
 /* Scratch memory of one lane, in bytes from its start. Attention and projection take turns in it. */
 struct mha__planner_lane {
-    int64_t queries;    /* [query_tile, D]  scaled */
-    int64_t scores;     /* [query_tile, score_ld] */
-    int64_t out;        /* [query_tile, values_ld] */
-    int64_t values;     /* a tile of packed values with what is not finite replaced by 0 */
-    int64_t rows;       /* 7 x [query_tile] max, sum, shrink, factor, lse, entropy (2) */
-    int64_t spans;      /* [query_tile] struct mha__span */
-    int64_t visible;    /* [query_tile, key_tile / 64] bits */
-    int64_t maxima;     /* [key_tiles + 1, query_tile] the running maximum after each tile */
-    int64_t score_copy; /* [query_tile, score_ld] for the entropy */
-    int64_t block;      /* [query_tile, block_ld] weights, then [top] */
-    int64_t product;    /* [row_tile, column_tile] */
-    int64_t gathered;   /* [row_tile, widest input] */
+    int64_t queries;  /* [query_tile, D]  scaled */
+    int64_t scores;   /* [query_tile, score_ld] */
+    int64_t out;      /* [query_tile, values_ld] */
+    int64_t values;   /* a tile of packed values with what is not finite replaced by 0 */
+    int64_t rows;     /* 6 x [query_tile] max, sum, shrink, factor, lse, p ln p */
+    int64_t spans;    /* [query_tile] struct mha__span */
+    int64_t visible;  /* [query_tile, key_tile / 64] bits */
+    int64_t maxima;   /* [key_tiles + 1, query_tile] the running maximum after each tile */
+    int64_t block;    /* [query_tile, block_ld] weights, then [top] */
+    int64_t product;  /* [row_tile, column_tile] */
+    int64_t gathered; /* [row_tile, widest input] */
     int64_t bytes;
 };
 

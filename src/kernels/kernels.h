@@ -30,6 +30,12 @@ struct mha__kernels {
      * no other row's. bit j % 64 of visible[row * words + j / 64] says visible; NULL: all are. ld
      * is a multiple of 16 and at least columns: whole vectors are loaded and stored. Returns
      * whether some shrink is not 1. Error: exp within 1.4 ulp; a p below 2^-126 becomes 0.
+     *
+     * p_ln_p is NULL, or for each row x = sum_j p_j ln p_j = sum_j p_j (s_j - m), 0 before the first tile:
+     *
+     *   x' = shrink (x + (m - m') l) + sum_j p_j (s_j - m')
+     *
+     * where p_j = 0 adds nothing, and a shrink of 0 selects 0. It changes no bit of the rest.
      */
     bool (*softmax_tile)(float *scores,
                          int64_t ld,
@@ -39,7 +45,8 @@ struct mha__kernels {
                          int64_t words,
                          float *row_max,
                          float *row_sum,
-                         float *shrink);
+                         float *shrink,
+                         float *p_ln_p);
 
     /* s = cap tanh(s / cap), n numbers, cap > 0. Error: tanh within 4 ulp. */
     void (*softcap_row)(float *s, int64_t n, float cap);
@@ -52,9 +59,6 @@ struct mha__kernels {
 
     /* Clears bit c % 64 of bits[c / 64] where bias[c] is -infinity. */
     void (*hide_infinite)(uint64_t *bits, const float *bias, int64_t n);
-
-    /* sum[0] += sum_c p_c, sum[1] += sum_c p_c (s_c - m) over the n numbers where p_c is not 0. */
-    void (*entropy_row)(const float *p, const float *s, int64_t n, float m, float sum[2]);
 
     /*
      * C = A B, or C += A B: A [m, k] with lda, C [m, n] with ldc, B in panels of `panel` columns, [k, panel]

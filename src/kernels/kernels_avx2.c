@@ -71,14 +71,9 @@ static inline mask v_less(vec a, vec b)
     return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
 }
 
-static inline mask v_equal(vec a, vec b)
-{
-    return _mm256_cmp_ps(a, b, _CMP_EQ_OQ);
-}
-
 static inline uint32_t v_bits_equal(vec a, vec b)
 {
-    return (uint32_t)_mm256_movemask_ps(v_equal(a, b));
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ));
 }
 
 static inline int v_all_finite(vec x)

@@ -12,7 +12,7 @@
  *   v_largest, v_sum        of the W numbers; the sum in an order fixed by W
  *   v_sign_of(a, b)         |a| with the sign of b, for a >= 0
  *   v_mask(bits)            lane i is bit i; v_select(m, a, b) is m ? a : b
- *   v_less, v_equal         truth values; false where one is NaN
+ *   v_less                  truth values; false where one is NaN
  *   v_bits_equal(a, b)      bit i: lane i is equal
  *   v_all_finite(x)         0 or not 0
  *   PANEL_ROWS, PANEL_VECTORS   the block of panel_product that fits the registers
@@ -33,12 +33,11 @@
  *
  * Where 1 is the unit in the last place, adding ROUNDER rounds to a whole number and leaves n + 127 in the
  * low bits: shifted into the exponent they are 2^n, and 0 for n = -127. n comes off before the product is
- * rounded, so f is exact but for its last bit: 1.4 ulp at most in all. -infinity gives 0, NaN stays.
+ * rounded, so f is exact but for its last bit: 1.4 ulp at most in all. x >= EXP_IS_ZERO, or NaN, which stays.
  * A compiler that may reassociate would fold the ROUNDERs away: never with -ffast-math.
  */
-static inline vec v_exp(vec x)
+static inline vec v_exp_clamped(vec x)
 {
-    x = v_max(v_set1(EXP_IS_ZERO), x); // v_max returns its second argument for NaN
     const vec shifted = v_fma(x, v_set1(LOG2_E), v_set1(ROUNDER));
     const vec n = v_sub(shifted, v_set1(ROUNDER));
     const vec f = v_fma(x, v_set1(LOG2_E_REST), v_fms(x, v_set1(LOG2_E), n));
@@ -50,6 +49,17 @@ static inline vec v_exp(vec x)
     p = v_fma(p, f2, middle);
     p = v_fma(p, f2, low);
     return v_mul(p, v_shift_23(shifted));
+}
+
+/* What v_exp_clamped takes: at EXP_IS_ZERO exp is 0 already. NaN stays: v_max returns its second argument then. */
+static inline vec v_clamp(vec x)
+{
+    return v_max(v_set1(EXP_IS_ZERO), x);
+}
+
+static inline vec v_exp(vec x)
+{
+    return v_exp_clamped(v_clamp(x));
 }
 
 /* The visible bits of columns j .. j+W-1, those from `columns` on hidden. j is a multiple of W. */
@@ -88,42 +98,60 @@ static inline float row_maximum(const float *s, int64_t columns, const uint64_t 
     return v_largest(v_max(v_max(m0, m1), v_max(m2, m3)));
 }
 
-/* s_j <- p_j = exp(s_j - base) where visible, else 0; returns their sum. */
-static inline float row_exponentials(float *s, int64_t columns, const uint64_t *visible, float base)
+/*
+ * s_j <- p_j = exp(s_j - base) where visible, else 0; sum[0] is their sum, and sum[1] that of p_j ln p_j
+ * if it is wanted. `wants` is a constant wherever this is inlined. ln p is clamped where exp is, so that p = 0
+ * adds 0 even at -infinity.
+ */
+static inline __attribute__((always_inline)) void row_exponentials(
+    float *s, int64_t columns, const uint64_t *visible, float base, bool wants, float sum[2])
 {
     const uint32_t all = (uint32_t)((UINT64_C(1) << W) - 1);
     const vec b = v_set1(base);
     const vec zero = v_set1(0.0f);
     vec l0 = zero;
     vec l1 = zero;
+    vec e0 = zero;
+    vec e1 = zero;
     int64_t j = 0;
     if (!visible) {
         for (; j + 2 * W <= columns; j += 2 * W) {
-            vec p0 = v_exp(v_sub(v_load(s + j), b));
-            vec p1 = v_exp(v_sub(v_load(s + j + W), b));
+            const vec x0 = v_clamp(v_sub(v_load(s + j), b));
+            const vec x1 = v_clamp(v_sub(v_load(s + j + W), b));
+            const vec p0 = v_exp_clamped(x0);
+            const vec p1 = v_exp_clamped(x1);
             v_store(s + j, p0);
             v_store(s + j + W, p1);
             l0 = v_add(l0, p0);
             l1 = v_add(l1, p1);
+            if (wants) {
+                e0 = v_fma(p0, x0, e0);
+                e1 = v_fma(p1, x1, e1);
+            }
         }
     }
     for (; j < columns; j += W) {
         uint32_t bits = bits_at(visible, j, columns);
         vec p = zero;
+        vec x = zero;
         if (bits) {
-            p = v_exp(v_sub(v_load(s + j), b));
+            x = v_clamp(v_sub(v_load(s + j), b));
             if (bits != all) {
-                p = v_select(v_mask(bits), p, zero);
+                x = v_select(v_mask(bits), x, v_set1(EXP_IS_ZERO));
             }
+            p = v_exp_clamped(x);
         }
         v_store(s + j, p);
         if (j / W % 2 == 0) {
             l0 = v_add(l0, p);
+            e0 = wants ? v_fma(p, x, e0) : e0;
         } else {
             l1 = v_add(l1, p);
+            e1 = wants ? v_fma(p, x, e1) : e1;
         }
     }
-    return v_sum(v_add(l0, l1));
+    sum[0] = v_sum(v_add(l0, l1));
+    sum[1] = wants ? v_sum(v_add(e0, e1)) : 0.0f;
 }
 
 static bool softmax_tile(float *scores,
@@ -134,14 +162,16 @@ static bool softmax_tile(float *scores,
                          int64_t words,
                          float *row_max,
                          float *row_sum,
-                         float *shrink)
+                         float *shrink,
+                         float *p_ln_p)
 {
     enum { ROWS = 16 }; /* the rows' own numbers are updated together, so their exp is one vector */
     bool any = false;
     for (int64_t r0 = 0; r0 < rows; r0 += ROWS) {
         const int64_t count = rows - r0 < ROWS ? rows - r0 : ROWS;
         float move[ROWS] = {0}; // old maximum - new
-        float sum[ROWS] = {0};
+        float factor[ROWS];
+        float sum[ROWS][2];
         for (int64_t r = r0; r < r0 + count; r++) {
             float *s = scores + r * ld;
             const uint64_t *bits = visible ? visible + r * words : NULL;
@@ -150,17 +180,26 @@ static bool softmax_tile(float *scores,
             const float m = tile > old ? tile : old;
             /* -infinity - -infinity would be NaN: a row without a finite score subtracts 0. */
             const float base = m == -INFINITY ? 0.0f : m;
-            sum[r - r0] = row_exponentials(s, columns, bits, base);
+            if (p_ln_p) {
+                row_exponentials(s, columns, bits, base, true, sum[r - r0]);
+            } else {
+                row_exponentials(s, columns, bits, base, false, sum[r - r0]);
+            }
             move[r - r0] = old - base;
             row_max[r] = m;
         }
         for (int i = 0; i < ROWS; i += W) {
-            v_store(move + i, v_exp(v_load(move + i)));
+            v_store(factor + i, v_exp(v_load(move + i)));
         }
         for (int64_t r = r0; r < r0 + count; r++) {
-            shrink[r] = move[r - r0];
-            row_sum[r] = row_sum[r] * shrink[r] + sum[r - r0];
-            any |= shrink[r] != 1.0f;
+            const float f = factor[r - r0];
+            if (p_ln_p) {
+                const float moved = p_ln_p[r] + move[r - r0] * row_sum[r];
+                p_ln_p[r] = (f == 0.0f ? 0.0f : f * moved) + sum[r - r0][1];
+            }
+            shrink[r] = f;
+            row_sum[r] = row_sum[r] * f + sum[r - r0][0];
+            any |= f != 1.0f;
         }
     }
     return any;
@@ -245,30 +284,6 @@ static void hide_infinite(uint64_t *bits, const float *bias, int64_t n)
     for (; i < n; i++) {
         if (bias[i] == -INFINITY) {
             bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
-        }
-    }
-}
-
-static void entropy_row(const float *p, const float *s, int64_t n, float m, float sum[2])
-{
-    const vec zero = v_set1(0.0f);
-    const vec base = v_set1(m);
-    vec sums = zero;
-    vec products = zero;
-    int64_t i = 0;
-    for (; i + W <= n; i += W) {
-        const vec x = v_load(p + i);
-        // where p is 0 the score may be -infinity, or anything if it is hidden
-        const vec product = v_mul(x, v_sub(v_load(s + i), base));
-        products = v_add(products, v_select(v_equal(x, zero), zero, product));
-        sums = v_add(sums, x);
-    }
-    sum[0] += v_sum(sums);
-    sum[1] += v_sum(products);
-    for (; i < n; i++) {
-        if (p[i] != 0.0f) {
-            sum[0] += p[i];
-            sum[1] += p[i] * (s[i] - m);
         }
     }
 }
@@ -517,7 +532,6 @@ const struct mha__kernels MHA__TABLE(MHA__KERNELS_NAME) = {
     .add_row = add_row,
     .alibi_row = alibi_row,
     .hide_infinite = hide_infinite,
-    .entropy_row = entropy_row,
     .scale_rows = scale_rows,
     .scaled_copy = scaled_copy,
     .biased_copy = biased_copy,

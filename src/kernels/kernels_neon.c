@@ -55,10 +55,9 @@ static inline vec v_select(mask m, vec a, vec b)
     return vbslq_f32(m, a, b);
 }
 
-#define v_div   vdivq_f32
-#define v_abs   vabsq_f32
-#define v_less  vcltq_f32
-#define v_equal vceqq_f32
+#define v_div  vdivq_f32
+#define v_abs  vabsq_f32
+#define v_less vcltq_f32
 
 static inline vec v_sign_of(vec a, vec b)
 {

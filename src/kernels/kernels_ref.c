@@ -18,7 +18,8 @@ static bool softmax_tile(float *scores,
                          int64_t words,
                          float *row_max,
                          float *row_sum,
-                         float *shrink)
+                         float *shrink,
+                         float *p_ln_p)
 {
     bool any = false;
     for (int64_t r = 0; r < rows; r++) {
@@ -34,11 +35,18 @@ static bool softmax_tile(float *scores,
         /* -infinity - -infinity would be NaN: a row without a finite score subtracts 0. */
         float base = m == -INFINITY ? 0.0f : m;
         float sum = 0.0f;
+        float entropy = 0.0f;
         for (int64_t j = 0; j < columns; j++) {
-            s[j] = is_visible(bits, j) ? expf(s[j] - base) : 0.0f;
+            const float ln_p = s[j] - base;
+            s[j] = is_visible(bits, j) ? expf(ln_p) : 0.0f;
             sum += s[j];
+            entropy += s[j] != 0.0f ? s[j] * ln_p : 0.0f;
         }
         shrink[r] = old == m ? 1.0f : expf(old - base);
+        if (p_ln_p) {
+            const float moved = old == m ? 0.0f : (old - base) * row_sum[r];
+            p_ln_p[r] = (shrink[r] == 0.0f ? 0.0f : shrink[r] * (p_ln_p[r] + moved)) + entropy;
+        }
         row_max[r] = m;
         row_sum[r] = row_sum[r] * shrink[r] + sum;
         any |= shrink[r] != 1.0f;
@@ -72,16 +80,6 @@ static void hide_infinite(uint64_t *bits, const float *bias, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         if (bias[i] == -INFINITY) {
             bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
-        }
-    }
-}
-
-static void entropy_row(const float *p, const float *s, int64_t n, float m, float sum[2])
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (p[i] != 0.0f) {
-            sum[0] += p[i];
-            sum[1] += p[i] * (s[i] - m);
         }
     }
 }
@@ -199,7 +197,6 @@ const struct mha__kernels mha__kernels_ref = {
     .add_row = add_row,
     .alibi_row = alibi_row,
     .hide_infinite = hide_infinite,
-    .entropy_row = entropy_row,
     .scale_rows = scale_rows,
     .scaled_copy = scaled_copy,
     .biased_copy = biased_copy,
