@@ -70,6 +70,24 @@ static inline uint32_t bits_at(const uint64_t *visible, int64_t j, int64_t colum
     return columns - j < W ? bits & (((uint32_t)1 << (columns - j)) - 1) : bits;
 }
 
+/* From column j, a multiple of 64, on: up to where all are visible, in whole words of bits if there are bits. */
+static inline int64_t all_visible_until(const uint64_t *visible, int64_t j, int64_t columns)
+{
+    if (!visible) {
+        return columns;
+    }
+    while (j + 64 <= columns && visible[j / 64] == ~UINT64_C(0)) {
+        j += 64;
+    }
+    return j;
+}
+
+/* The word at column j, or all that is left without bits, is looked at vector by vector: up to here. */
+static inline int64_t vectors_until(const uint64_t *visible, int64_t j, int64_t columns)
+{
+    return visible && j + 64 < columns ? j + 64 : columns;
+}
+
 static inline float row_maximum(const float *s, int64_t columns, const uint64_t *visible)
 {
     const uint32_t all = (uint32_t)((UINT64_C(1) << W) - 1);
@@ -78,21 +96,21 @@ static inline float row_maximum(const float *s, int64_t columns, const uint64_t 
     vec m1 = least;
     vec m2 = least;
     vec m3 = least;
-    int64_t j = 0;
-    if (!visible) {
-        for (; j + 4 * W <= columns; j += 4 * W) {
+    for (int64_t j = 0; j < columns;) {
+        const int64_t full = all_visible_until(visible, j, columns);
+        for (; j + 4 * W <= full; j += 4 * W) {
             m0 = v_max(v_load(s + j), m0);
             m1 = v_max(v_load(s + j + W), m1);
             m2 = v_max(v_load(s + j + 2 * W), m2);
             m3 = v_max(v_load(s + j + 3 * W), m3);
         }
-    }
-    for (; j < columns; j += W) {
-        uint32_t bits = bits_at(visible, j, columns);
-        if (bits == all) {
-            m0 = v_max(v_load(s + j), m0);
-        } else if (bits) {
-            m0 = v_max(v_select(v_mask(bits), v_load(s + j), least), m0);
+        for (const int64_t end = vectors_until(visible, j, columns); j < end; j += W) {
+            uint32_t bits = bits_at(visible, j, columns);
+            if (bits == all) {
+                m0 = v_max(v_load(s + j), m0);
+            } else if (bits) {
+                m0 = v_max(v_select(v_mask(bits), v_load(s + j), least), m0);
+            }
         }
     }
     return v_largest(v_max(v_max(m0, m1), v_max(m2, m3)));
@@ -113,9 +131,9 @@ static inline __attribute__((always_inline)) void row_exponentials(
     vec l1 = zero;
     vec e0 = zero;
     vec e1 = zero;
-    int64_t j = 0;
-    if (!visible) {
-        for (; j + 2 * W <= columns; j += 2 * W) {
+    for (int64_t j = 0; j < columns;) {
+        const int64_t full = all_visible_until(visible, j, columns);
+        for (; j + 2 * W <= full; j += 2 * W) {
             const vec x0 = v_clamp(v_sub(v_load(s + j), b));
             const vec x1 = v_clamp(v_sub(v_load(s + j + W), b));
             const vec p0 = v_exp_clamped(x0);
@@ -129,25 +147,25 @@ static inline __attribute__((always_inline)) void row_exponentials(
                 e1 = v_fma(p1, x1, e1);
             }
         }
-    }
-    for (; j < columns; j += W) {
-        uint32_t bits = bits_at(visible, j, columns);
-        vec p = zero;
-        vec x = zero;
-        if (bits) {
-            x = v_clamp(v_sub(v_load(s + j), b));
-            if (bits != all) {
-                x = v_select(v_mask(bits), x, v_set1(EXP_IS_ZERO));
+        for (const int64_t end = vectors_until(visible, j, columns); j < end; j += W) {
+            uint32_t bits = bits_at(visible, j, columns);
+            vec p = zero;
+            vec x = zero;
+            if (bits) {
+                x = v_clamp(v_sub(v_load(s + j), b));
+                if (bits != all) {
+                    x = v_select(v_mask(bits), x, v_set1(EXP_IS_ZERO));
+                }
+                p = v_exp_clamped(x);
             }
-            p = v_exp_clamped(x);
-        }
-        v_store(s + j, p);
-        if (j / W % 2 == 0) {
-            l0 = v_add(l0, p);
-            e0 = wants ? v_fma(p, x, e0) : e0;
-        } else {
-            l1 = v_add(l1, p);
-            e1 = wants ? v_fma(p, x, e1) : e1;
+            v_store(s + j, p);
+            if (j / W % 2 == 0) {
+                l0 = v_add(l0, p);
+                e0 = wants ? v_fma(p, x, e0) : e0;
+            } else {
+                l1 = v_add(l1, p);
+                e1 = wants ? v_fma(p, x, e1) : e1;
+            }
         }
     }
     sum[0] = v_sum(v_add(l0, l1));
