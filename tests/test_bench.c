@@ -4,6 +4,7 @@
 #include <mha/mha.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +36,9 @@ static void bench_report_has_the_promised_fields(void **state)
 {
     (void)state;
     json_t *report = bench("b1_t64_s64_h2_d32", "core", "1");
-    static const char *const texts[] = {"engine",    "blas",         "blas_core", "cpu",
-                                        "algorithm", "peak_vectors", "version"};
+    static const char *const texts[] = {"engine",  "blas",      "blas_core",
+                                        "cpu",     "algorithm", "peak_vectors",
+                                        "version", "compiler",  "commit"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         assert_true(json_is_string(json_object_get(report, texts[i])));
     }
@@ -50,6 +52,9 @@ static void bench_report_has_the_promised_fields(void **state)
     assert_true(number_at(report, "ms_median") >= number_at(report, "ms_min"));
     assert_true(number_at(report, "workspace_bytes") >= number_at(report, "packed_bytes"));
     assert_true(number_at(report, "visible_share") == 1.0);
+    assert_string_equal(json_string_value(json_object_get(report, "layout")), "token-major");
+    assert_true(number_at(report, "flops") == 4.0 * 2 * 64 * 64 * 32);
+    assert_true(number_at(report, "tensor_bytes") == 4.0 * 4 * 64 * 64);
     const double share = number_at(report, "gflops") / number_at(report, "peak_gflops");
     assert_true(fabs(number_at(report, "share") - share) <= 1e-6 * share);
     /* The peak is a peak: nothing computes faster than the FMA pipes. The slack is for a machine
@@ -190,6 +195,152 @@ static void bench_against_another_shape_gives_the_ratio_of_both(void **state)
     assert_non_null(strstr(tool_run_stdout(), "ratio of the two: "));
 }
 
+static void bench_layer_counts_bytes_of_tokens_and_parameters_once(void **state)
+{
+    (void)state;
+    json_t *report = bench("b2_t64_s64_e100_h4_g2_d32", "layer", "1");
+    /* x and out [2,64,100]; Wq, Wo of 128, Wk, Wv of 64 by 100; biases of the outputs */
+    assert_true(number_at(report, "tensor_bytes") ==
+                4.0 * (2 * 2 * 64 * 100 + 100 * (128 + 64 + 64 + 128) + 128 + 64 + 64 + 100));
+    json_decref(report);
+}
+
+static void bench_one_token_is_compared_with_a_plain_read_of_keys_and_values(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 2; threads++) {
+        json_t *report = bench("b1_t1_s2048_h4_g2_d32_dv64", "core", threads == 1 ? "1" : "2");
+        assert_true(number_at(report, "kv_bytes") == 4.0 * 2 * 2048 * (32 + 64));
+        const double rate = number_at(report, "kv_bytes") / number_at(report, "ms_min") / 1e6;
+        const double read = number_at(report, "kv_bytes") / number_at(report, "read_ms_min") / 1e6;
+        assert_true(fabs(number_at(report, "kv_gb_per_s") - rate) <= 1e-6 * rate);
+        assert_true(fabs(number_at(report, "read_gb_per_s") - read) <= 1e-6 * read);
+        assert_true(fabs(number_at(report, "read_share") - rate / read) <= 1e-6 * rate / read);
+        json_decref(report);
+    }
+    json_t *two = bench("b1_t2_s64_h2_d32", "core", "1");
+    assert_null(json_object_get(two, "read_gb_per_s"));
+    json_decref(two);
+    assert_int_equal(tool_run("bench", "b1_t1_s64_h2_d32", "--reps", "3", NULL), 0);
+    assert_non_null(strstr(tool_run_stdout(), "of a plain read"));
+}
+
+static void bench_layout_head_major_is_said_and_costs_no_operations(void **state)
+{
+    (void)state;
+    assert_int_equal(tool_run("bench", "b2_t64_s96_h4_g2_d32_dv16", "--layout", "head-major",
+                              "--threads", "1", "--reps", "3", "--json", NULL),
+                     0);
+    json_t *report = tool_run_json();
+    assert_string_equal(json_string_value(json_object_get(report, "layout")), "head-major");
+    assert_true(number_at(report, "flops") == 2.0 * 2 * 4 * 64 * 96 * (32 + 16));
+    json_decref(report);
+}
+
+static const char *const parts[] = {"projections", "packing", "scores", "softmax",
+                                    "values",      "other",   "idle"};
+
+static void bench_profile_has_seven_parts_that_add_up(void **state)
+{
+    (void)state;
+    for (int layer = 0; layer < 2; layer++) {
+        assert_int_equal(tool_run("bench", "b1_t200_s200_h2_d32", "--profile", "--what",
+                                  layer ? "layer" : "core", "--threads", "2", "--reps", "7",
+                                  "--json", NULL),
+                         0);
+        json_t *report = tool_run_json();
+        assert_int_equal(json_integer_value(json_object_get(report, "profile_runs")), 7);
+        double shares = 0.0;
+        double milliseconds = 0.0;
+        for (int i = 0; i < 7; i++) {
+            char key[32];
+            snprintf(key, sizeof key, "%s_share", parts[i]);
+            shares += number_at(report, key);
+            snprintf(key, sizeof key, "%s_ms", parts[i]);
+            milliseconds += number_at(report, key);
+        }
+        assert_true(fabs(shares - 1.0) <= 1e-6);
+        assert_int_equal(number_at(report, "projections_share") > 0.0, layer);
+        assert_true(milliseconds > 0.0);
+        json_decref(report);
+    }
+}
+
+static void bench_csv_has_the_facts_of_json_under_their_names(void **state)
+{
+    (void)state;
+    json_t *report = bench("b1_t64_s64_h2_d32", "core", "1");
+    assert_int_equal(
+        tool_run("bench", "b1_t64_s64_h2_d32", "--threads", "1", "--reps", "5", "--csv", NULL), 0);
+    const char *text = tool_run_stdout();
+    const char *key;
+    json_t *value;
+    json_object_foreach(report, key, value)
+    {
+        const size_t length = strlen(key);
+        assert_int_equal(strncmp(text, key, length), 0);
+        text += length;
+        assert_true(*text == ',' || *text == '\n');
+        text++;
+    }
+    /* The line of values: as many cells, one of them in quotes for its comma. */
+    assert_int_equal(strncmp(text, "b1_t64_s64_h2_d32,core,token-major,1,", 37), 0);
+    assert_non_null(strstr(text, "tiles\""));
+    size_t cells = 1;
+    bool quoted = false;
+    for (; *text != '\n'; text++) {
+        quoted = quoted != (*text == '"');
+        cells += *text == ',' && !quoted;
+    }
+    assert_int_equal(cells, json_object_size(report));
+    assert_string_equal(text, "\n");
+    json_decref(report);
+}
+
+static void bench_curve_takes_each_t_and_s_along_where_they_are_equal(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *shape, *second;
+    } cases[] = {{"b1_t8_s8_h2_d16_causal", "b1_t33_s33_h2_d16_causal"},
+                 {"b1_t8_s100_h2_d16_win5_0", "b1_t33_s100_h2_d16_win5_0"}};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tool_run("bench", cases[i].shape, "--curve", "1..70:32", "--threads", "1",
+                                  "--reps", "3", "--json", NULL),
+                         0);
+        json_t *all = tool_run_json();
+        assert_int_equal(json_array_size(all), 3); /* 1, 33, 65 */
+        const json_t *second = json_array_get(all, 1);
+        assert_string_equal(json_string_value(json_object_get(second, "shape")), cases[i].second);
+        assert_int_equal(json_integer_value(json_object_get(second, "repetitions")), 3);
+        json_decref(all);
+    }
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--curve", "1..3", "--csv", NULL), 0);
+    int lines = 0;
+    for (const char *c = tool_run_stdout(); *c != '\0'; c++) {
+        lines += *c == '\n';
+    }
+    assert_int_equal(lines, 4); /* names, then T = 1, 2, 3 */
+}
+
+static void bench_start_is_the_smallest_call_on_one_thread_and_on_two(void **state)
+{
+    (void)state;
+    assert_int_equal(tool_run("bench", "--what", "start", "--reps", "50", "--json", NULL), 0);
+    json_t *all = tool_run_json();
+    static const int threads[] = {1, 1, 2};
+    assert_int_equal(json_array_size(all), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *call = json_array_get(all, i);
+        assert_string_equal(json_string_value(json_object_get(call, "what")), "start");
+        assert_int_equal(json_integer_value(json_object_get(call, "threads")), threads[i]);
+        assert_true(number_at(call, "ms_min") > 0.0);
+    }
+    json_decref(all);
+    assert_int_equal(tool_run("bench", "--what", "start", "--reps", "50", NULL), 0);
+    assert_non_null(strstr(tool_run_stdout(), "2 threads: "));
+}
+
 static void bench_wrong_usage_is_status_2(void **state)
 {
     (void)state;
@@ -209,6 +360,21 @@ static void bench_wrong_usage_is_status_2(void **state)
     assert_int_equal(
         tool_run("bench", "b1_t8_s8_h1_d8", "--against", "b1_t8_s8_h1_d8", "--with", "mass", NULL),
         2);
+    static const char *const curves[] = {"",      "5",      "5..",    "..5",     "0..5",
+                                         "5..4",  "1..5:",  "1..5:0", "1:5..9",  "1..5x",
+                                         "-1..5", "1..1e9", "1...5",  "1..5:2:3"};
+    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++) {
+        assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--curve", curves[i], NULL), 2);
+    }
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--curve", "1..2", "--with", "mass", NULL),
+                     2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--curve", "1..2", "--profile", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--layout", "feature-major", NULL), 2);
+    assert_int_equal(
+        tool_run("bench", "b1_t8_s8_h1_d8", "--layout", "head-major", "--what", "layer", NULL), 2);
+    assert_int_equal(tool_run("bench", "b1_t8_s8_h1_d8", "--what", "start", NULL), 2);
+    assert_int_equal(tool_run("bench", "--what", "start", "--threads", "2", NULL), 2);
+    assert_int_equal(tool_run("bench", "--what", "start", "--profile", NULL), 2);
 }
 
 static void bench_shape_too_large_is_status_1_with_a_sentence(void **state)
@@ -228,6 +394,13 @@ int main(void)
         cmocka_unit_test(bench_engine_is_the_one_asked_for),
         cmocka_unit_test(bench_with_an_option_compares_with_the_plain_shape),
         cmocka_unit_test(bench_against_another_shape_gives_the_ratio_of_both),
+        cmocka_unit_test(bench_layer_counts_bytes_of_tokens_and_parameters_once),
+        cmocka_unit_test(bench_one_token_is_compared_with_a_plain_read_of_keys_and_values),
+        cmocka_unit_test(bench_layout_head_major_is_said_and_costs_no_operations),
+        cmocka_unit_test(bench_profile_has_seven_parts_that_add_up),
+        cmocka_unit_test(bench_csv_has_the_facts_of_json_under_their_names),
+        cmocka_unit_test(bench_curve_takes_each_t_and_s_along_where_they_are_equal),
+        cmocka_unit_test(bench_start_is_the_smallest_call_on_one_thread_and_on_two),
         cmocka_unit_test(bench_wrong_usage_is_status_2),
         cmocka_unit_test(bench_shape_too_large_is_status_1_with_a_sentence),
     };

@@ -9,6 +9,7 @@ endfunction()
 mha_add_tool_test(test_shape "${PROJECT_SOURCE_DIR}/tools/mha_shape.c")
 mha_add_tool_test(test_heads
     "${PROJECT_SOURCE_DIR}/tools/mha_heads.c" "${PROJECT_SOURCE_DIR}/tools/mha_pattern.c")
+mha_add_tool_test(test_read "${PROJECT_SOURCE_DIR}/tools/mha_read.c")
 
 if(TARGET mha_tool)
     mha_add_tool_test(test_peak)

@@ -9,6 +9,7 @@
 
 static const char help[] =
     "Usage: mha bench SHAPE [OPTION]...\n"
+    "       mha bench --what start [OPTION]...\n"
     "Times one forward and compares it with the FMA peak of this machine, sampled beside the "
     "timings.\n\n"
     "  SHAPE             b1_t1024_s1024_e512_h8_g2_d64_causal: b, t, s, h and d are needed;\n"
@@ -17,6 +18,9 @@ static const char help[] =
     "  --what core       attention alone, all projections off (the default)\n"
     "  --what layer      with its four projections; query, key and value are one tensor where t = "
     "s\n"
+    "  --what start      without a SHAPE: the smallest calls, on one thread and on two; in "
+    "microseconds,\n"
+    "                    what it costs to begin one\n"
     "  --with OPTION     the shape with the option and plain, by turns in one run, and the ratio "
     "of\n"
     "                    the shortest times (above 1: the option costs). OPTION is\n"
@@ -29,16 +33,28 @@ static const char help[] =
     "                      half-keys      key lengths of half of S\n"
     "                      causal, window (255, 0)\n"
     "  --against SHAPE   both shapes by turns in one run, and the ratio first / second\n"
+    "  --curve A..B[:STEP]  the shape with t = A ... B (and s, where t = s), a line each, short "
+    "timings\n"
+    "  --layout LAYOUT   how keys and values of the core lie: token-major [B,S,G,D] (the default), "
+    "or\n"
+    "                    head-major [B,G,S,D]\n"
+    "  --profile         afterwards as many runs with a clock in them: where the time goes\n"
     "  --threads N       threads to use (default: as `mha info` says)\n"
     "  --engine blas|fused  how the products are computed (default: MHA_ENGINE, else blas)\n"
     "  --reps N          timings; otherwise at least 5 and half a second of them. A warm-up of a\n"
     "                    second or more is one of them\n"
     "  --keep-coretype   leave OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are\n"
-    "  --json            one JSON object\n"
+    "  --json            one JSON object (--curve, --what start: an array of them)\n"
+    "  --csv             the same facts as CSV, a line of names first\n"
     "  --help            this text\n\n"
     "gflops counts 4*B*H*T*S*D for the core (causal: half) and 2*in*out a row for each projection, "
     "over\n"
-    "the shortest time. share is gflops / (peak_gflops * threads); the peak is that of one core.\n"
+    "the shortest time. share is gflops / (peak_gflops * threads); the peak is that of one core. "
+    "Where\n"
+    "t = 1 the core is bound by reading 4*B*G*S*(D + Dv) bytes of keys and values, so a plain read "
+    "of "
+    "them by\n"
+    "as many threads is timed in the same run.\n"
     "Set OPENBLAS_NUM_THREADS=1 for the biggest tiles.\n";
 
 static bool parse_count(const char *text, long long low, long long high, long long *value)
@@ -69,22 +85,49 @@ static enum mha__bench_with parse_with(const char *text)
     return MHA__BENCH_WITH_NONE;
 }
 
-/* The shapes, and whether the option makes sense for them. An exit status, or -1 to go on. */
-static int parse_shapes(const char *text, struct mha__bench_options *options)
+/* A ... B in steps: "1..300", "1..300:7". */
+static bool parse_curve(const char *text, int64_t curve[3])
 {
-    char why[160];
-    const struct mha__shape *s = &options->shape;
-    options->shape_text = text;
-    if (mha__shape_parse(text, &options->shape, why, sizeof why) != 0) {
-        return mha__tool_usage("bench", "%s", why);
+    const char *dots = strstr(text, "..");
+    const char *colon = strchr(text, ':');
+    char first[24];
+    char last[24];
+    if (dots == NULL || (colon != NULL && colon < dots)) {
+        return false;
     }
-    if (options->against_text != NULL) {
-        if (options->with != MHA__BENCH_WITH_NONE) {
-            return mha__tool_usage("bench", "--with and --against are two comparisons; take one");
-        }
-        if (mha__shape_parse(options->against_text, &options->against, why, sizeof why) != 0) {
-            return mha__tool_usage("bench", "--against: %s", why);
-        }
+    const size_t end = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
+    snprintf(last, sizeof last, "%.*s", (int)(end - (size_t)(dots + 2 - text)), dots + 2);
+    long long number[3] = {0, 0, 1};
+    if (!parse_count(first, 1, 1000000, &number[0]) ||
+        !parse_count(last, number[0], 1000000, &number[1]) ||
+        (colon != NULL && !parse_count(colon + 1, 1, 1000000, &number[2]))) {
+        return false;
+    }
+    for (int i = 0; i < 3; i++) {
+        curve[i] = number[i];
+    }
+    return true;
+}
+
+/* Whether the options make sense together. An exit status, or -1 to go on. */
+static int check_options(const struct mha__bench_options *options)
+{
+    const struct mha__shape *s = &options->shape;
+    const bool compares = mha__bench_compares(options);
+    if (options->head_major && options->what == MHA__BENCH_LAYER) {
+        return mha__tool_usage("bench", "--layout is that of the core; a layer has tokens");
+    }
+    if (options->curve[2] > 0 && (compares || options->profile)) {
+        return mha__tool_usage("bench", "--curve goes without --with, --against and --profile");
+    }
+    if (options->what == MHA__BENCH_START) {
+        return compares || options->profile || options->curve[2] > 0 || options->threads != 0
+                   ? mha__tool_usage("bench", "--what start has calls and threads of its own")
+                   : -1;
+    }
+    if (options->against_text != NULL && options->with != MHA__BENCH_WITH_NONE) {
+        return mha__tool_usage("bench", "--with and --against are two comparisons; take one");
     }
     if (options->with == MHA__BENCH_WITH_CAUSAL || options->with == MHA__BENCH_WITH_WINDOW) {
         if (s->T != s->S) {
@@ -100,24 +143,43 @@ static int parse_shapes(const char *text, struct mha__bench_options *options)
 }
 
 /* An exit status, or -1 to go on. */
+static int parse_shapes(const char *text, struct mha__bench_options *options)
+{
+    char why[160];
+    options->shape_text = text;
+    if (mha__shape_parse(text, &options->shape, why, sizeof why) != 0) {
+        return mha__tool_usage("bench", "%s", why);
+    }
+    if (options->against_text != NULL &&
+        mha__shape_parse(options->against_text, &options->against, why, sizeof why) != 0) {
+        return mha__tool_usage("bench", "--against: %s", why);
+    }
+    return -1;
+}
+
+/* An exit status, or -1 to go on. */
 static int
 parse_options(int argc, char **argv, struct mha__bench_options *options, bool *keep_coretype)
 {
     static const struct option table[] = {
         {"what", required_argument, NULL, 'w'},   {"threads", required_argument, NULL, 't'},
         {"engine", required_argument, NULL, 'e'}, {"reps", required_argument, NULL, 'r'},
-        {"json", no_argument, NULL, 'j'},         {"keep-coretype", no_argument, NULL, 'k'},
         {"with", required_argument, NULL, 'o'},   {"against", required_argument, NULL, 'a'},
+        {"curve", required_argument, NULL, 'c'},  {"layout", required_argument, NULL, 'l'},
+        {"profile", no_argument, NULL, 'p'},      {"json", no_argument, NULL, 'j'},
+        {"csv", no_argument, NULL, 'v'},          {"keep-coretype", no_argument, NULL, 'k'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     long long number;
     for (int c; (c = getopt_long(argc, argv, "h", table, NULL)) != -1;) {
         switch (c) {
         case 'w':
-            if (strcmp(optarg, "core") != 0 && strcmp(optarg, "layer") != 0) {
-                return mha__tool_usage("bench", "--what %s: core or layer", optarg);
+            for (options->what = MHA__BENCH_CORE;
+                 strcmp(optarg, mha__bench_what_name(options->what)) != 0; options->what++) {
+                if (options->what == MHA__BENCH_START) {
+                    return mha__tool_usage("bench", "--what %s: core, layer or start", optarg);
+                }
             }
-            options->what = strcmp(optarg, "core") == 0 ? MHA__BENCH_CORE : MHA__BENCH_LAYER;
             break;
         case 't':
             if (!parse_count(optarg, 0, 64, &number)) {
@@ -141,6 +203,21 @@ parse_options(int argc, char **argv, struct mha__bench_options *options, bool *k
         case 'a':
             options->against_text = optarg;
             break;
+        case 'c':
+            if (!parse_curve(optarg, options->curve)) {
+                return mha__tool_usage("bench", "--curve %s: A..B or A..B:STEP, 1 <= A <= B",
+                                       optarg);
+            }
+            break;
+        case 'l':
+            options->head_major = strcmp(optarg, "head-major") == 0;
+            if (!options->head_major && strcmp(optarg, "token-major") != 0) {
+                return mha__tool_usage("bench", "--layout %s: token-major or head-major", optarg);
+            }
+            break;
+        case 'p':
+            options->profile = true;
+            break;
         case 'r':
             if (!parse_count(optarg, 1, 1000000, &number)) {
                 return mha__tool_usage("bench", "--reps %s: not within 1 .. 1000000", optarg);
@@ -148,7 +225,10 @@ parse_options(int argc, char **argv, struct mha__bench_options *options, bool *k
             options->repetitions = number;
             break;
         case 'j':
-            options->json = true;
+            options->form = MHA__BENCH_JSON;
+            break;
+        case 'v':
+            options->form = MHA__BENCH_CSV;
             break;
         case 'k':
             *keep_coretype = true;
@@ -160,10 +240,13 @@ parse_options(int argc, char **argv, struct mha__bench_options *options, bool *k
             return mha__tool_usage("bench", "unknown or incomplete option");
         }
     }
-    if (argc - optind != 1) {
-        return mha__tool_usage("bench", "one SHAPE is needed");
+    const bool start = options->what == MHA__BENCH_START;
+    if (argc - optind != (start ? 0 : 1)) {
+        return mha__tool_usage("bench",
+                               start ? "--what start takes no SHAPE" : "one SHAPE is needed");
     }
-    return parse_shapes(argv[optind], options);
+    const int status = start ? -1 : parse_shapes(argv[optind], options);
+    return status >= 0 ? status : check_options(options);
 }
 
 /* OpenBLAS reads these two before main: with one of them set, only a new process gets rid of it. */
@@ -204,7 +287,10 @@ int mha__bench_main(int argc, char **argv)
             return status;
         }
     }
+    if (options.what == MHA__BENCH_START || options.curve[2] > 0) {
+        return mha__bench_series(&options);
+    }
     struct mha__bench_result result;
-    status = mha__bench_run(&options, &result);
+    status = mha__bench_run(&options, NULL, &result);
     return status == MHA_TOOL_OK ? mha__bench_report(&options, &result) : status;
 }

@@ -2,13 +2,20 @@
 #include "mha_bench_subject.h"
 #include "mha_clock.h"
 #include "mha_peak.h"
+#include "mha_read.h"
 
 #include <stdlib.h>
 
-/* Timings of one subject before the other's turn, and between two samples of the peak, last about
- * this long, in seconds: long enough that most of them find the caches as they left them. */
-static const double round_seconds = 0.05;
-static const double least_seconds = 0.5;
+/*
+ * round: timings of one subject before the other's turn, and between two samples of the peak, last about
+ * this long, in seconds: long enough that most of them find the caches as they left them. least: all of
+ * them together. A point of a curve has many neighbours, so its timings are short.
+ */
+struct pace {
+    double round, least;
+};
+static const struct pace usual_pace = {0.05, 0.5};
+static const struct pace brief_pace = {0.01, 0.02};
 /* A warm-up that lasts this long is a timing like any other: caches and clock are up to speed
  * within a small part of it. */
 static const double long_warm_up = 1.0;
@@ -17,6 +24,7 @@ enum { LEAST_REPETITIONS = 5, MOST_REPETITIONS = 100000, TURNS = 4 };
 struct timings {
     struct mha__bench_subject subject;
     struct mha__bench_side *side;
+    struct pace pace;
     double *seconds; /* [room] */
     int64_t room, count;
     int64_t turn; /* the most timings before the other's turn */
@@ -28,7 +36,7 @@ static bool enough(const struct timings *t)
     if (t->subject.options->repetitions > 0) {
         return t->count >= t->subject.options->repetitions;
     }
-    return t->count >= t->room || (t->count >= LEAST_REPETITIONS && t->total >= least_seconds);
+    return t->count >= t->room || (t->count >= LEAST_REPETITIONS && t->total >= t->pace.least);
 }
 
 static int forward_timed(struct timings *t)
@@ -50,7 +58,7 @@ static int warm_up(struct timings *t)
         t->total = 0.0;
         status = forward_timed(t);
         spent += t->seconds[0];
-    } while (status == MHA_TOOL_OK && spent < 2.0 * round_seconds);
+    } while (status == MHA_TOOL_OK && spent < 2.0 * t->pace.round);
     if (t->seconds[0] < long_warm_up) {
         t->count = 0;
         t->total = 0.0;
@@ -67,6 +75,20 @@ static void sample_peak(struct mha__bench_result *result)
     }
 }
 
+/* As the call gets them, by as many threads as it uses. */
+static int sample_read(const struct mha__bench_subject *b, struct mha__bench_result *result)
+{
+    const struct mha__shape *s = &b->shape;
+    uint32_t sum;
+    const double seconds = mha__read_sample(b->key, s->B * s->S * s->G * s->D, b->value,
+                                            s->B * s->S * s->G * s->Dv, result->side.threads, &sum);
+    if (seconds < 0.0) {
+        return mha__tool_fail("bench", "cannot start %d threads", (int)result->side.threads);
+    }
+    result->read = result->read == 0.0 || seconds < result->read ? seconds : result->read;
+    return MHA_TOOL_OK;
+}
+
 /* Rounds of peak, timings of each subject in turn, peak, until there are enough of them. */
 static int measure(struct timings *timings, int subjects, struct mha__bench_result *result)
 {
@@ -78,8 +100,14 @@ static int measure(struct timings *timings, int subjects, struct mha__bench_resu
             struct timings *t = &timings[i];
             const double begin = t->total;
             const int64_t stop = t->count + t->turn;
-            while (t->total - begin < round_seconds && t->count < t->room && t->count < stop) {
+            while (t->total - begin < t->pace.round && t->count < t->room && t->count < stop) {
                 const int status = forward_timed(t);
+                if (status != MHA_TOOL_OK) {
+                    return status;
+                }
+            }
+            if (i == 0 && mha__bench_reads(t->subject.options)) {
+                const int status = sample_read(&t->subject, result);
                 if (status != MHA_TOOL_OK) {
                     return status;
                 }
@@ -108,7 +136,35 @@ static void summarise(struct timings *t)
     t->side->workspace_bytes = mha_context_bytes(t->subject.context);
 }
 
-int mha__bench_run(const struct mha__bench_options *options, struct mha__bench_result *result)
+/* Runs with a clock in them; none of them is among the timings. */
+static int profile(struct mha__bench_subject *b, struct mha__bench_profile *profile)
+{
+    const int64_t wished = b->options->repetitions;
+    int32_t refused = mha_context_set_profiling(b->context, 1, b->err);
+    const double begin = mha__clock_seconds();
+    int status = MHA_TOOL_OK;
+    do {
+        status = status == MHA_TOOL_OK ? mha__bench_subject_forward(b) : status;
+        profile->runs++;
+    } while (status == MHA_TOOL_OK &&
+             (wished > 0 ? profile->runs < wished
+                         : profile->runs < LEAST_REPETITIONS ||
+                               mha__clock_seconds() - begin < usual_pace.least));
+    for (int32_t part = 0; refused == MHA_OK && part <= MHA_TIME_IDLE; part++) {
+        refused = mha_context_profile(b->context, part, &profile->seconds[part], b->err);
+        profile->seconds[part] /= (double)profile->runs;
+        profile->total += profile->seconds[part];
+    }
+    if (refused == MHA_OK) {
+        refused = mha_context_set_profiling(b->context, 0, b->err);
+    }
+    return status == MHA_TOOL_OK && refused != MHA_OK ? mha__tool_error("bench", refused, b->err)
+                                                      : status;
+}
+
+int mha__bench_run(const struct mha__bench_options *options,
+                   mha_context *context,
+                   struct mha__bench_result *result)
 {
     *result = (struct mha__bench_result){0};
     const int subjects = mha__bench_compares(options) ? 2 : 1;
@@ -119,10 +175,12 @@ int mha__bench_run(const struct mha__bench_options *options, struct mha__bench_r
     int status = MHA_TOOL_OK;
     for (int i = 0; i < subjects && status == MHA_TOOL_OK; i++) {
         struct timings *t = &timings[i];
+        t->pace = options->brief ? brief_pace : usual_pace;
         t->room = options->repetitions > 0 ? options->repetitions : MOST_REPETITIONS;
         t->turn = (t->room + TURNS - 1) / TURNS;
         t->seconds = calloc((size_t)t->room, sizeof *t->seconds);
-        status = mha__bench_subject_make(&t->subject, options, shapes[i], with[i], t->side);
+        status =
+            mha__bench_subject_make(&t->subject, options, shapes[i], with[i], context, t->side);
         if (status == MHA_TOOL_OK && t->seconds == NULL) {
             status = mha__tool_fail("bench", "out of memory");
         }
@@ -138,6 +196,9 @@ int mha__bench_run(const struct mha__bench_options *options, struct mha__bench_r
         for (int i = 0; i < subjects; i++) {
             summarise(&timings[i]);
         }
+    }
+    if (status == MHA_TOOL_OK && options->profile) {
+        status = profile(&timings[0].subject, &result->profile);
     }
     for (int i = 0; i < subjects; i++) {
         free(timings[i].seconds);

@@ -27,7 +27,9 @@ void mha__bench_subject_release(struct mha__bench_subject *b)
     free(b->extra[1]);
     mha_call_destroy(b->call);
     mha_mask_destroy(b->mask);
-    mha_context_destroy(b->context);
+    if (!b->context_is_lent) {
+        mha_context_destroy(b->context);
+    }
     mha_layer_destroy(b->layer);
     mha_config_destroy(b->config);
     mha_error_destroy(b->err);
@@ -36,7 +38,7 @@ void mha__bench_subject_release(struct mha__bench_subject *b)
 static int make_layer(struct mha__bench_subject *b)
 {
     const struct mha__shape *s = &b->shape;
-    const bool core = b->options->what == MHA__BENCH_CORE;
+    const bool core = b->options->what != MHA__BENCH_LAYER;
     RUN(mha_config_create(core ? s->H * s->D : s->E, s->H, &b->config, b->err));
     RUN(mha_config_set_kv_heads(b->config, s->G, b->err));
     RUN(mha_config_set_head_size(b->config, s->D, b->err));
@@ -48,7 +50,9 @@ static int make_layer(struct mha__bench_subject *b)
     if (!core) {
         RUN(mha_layer_initialize(b->layer, 1, b->err));
     }
-    RUN(mha_context_create(&b->context, b->err));
+    if (!b->context_is_lent) {
+        RUN(mha_context_create(&b->context, b->err));
+    }
     RUN(mha_context_set_threads(b->context, b->options->threads, b->err));
     if (b->options->engine >= 0) {
         RUN(mha_context_set_engine(b->context, b->options->engine, b->err));
@@ -117,7 +121,7 @@ static float *make_tensor(int64_t count, uint64_t seed)
 static int make_tensors(struct mha__bench_subject *b)
 {
     const struct mha__shape *s = &b->shape;
-    const bool core = b->options->what == MHA__BENCH_CORE;
+    const bool core = b->options->what != MHA__BENCH_LAYER;
     b->query = make_tensor(s->B * s->T * mha_config_query_width(b->config), 1);
     if (!core && s->T == s->S) {
         b->key = b->query;
@@ -175,29 +179,35 @@ static int make_extras(struct mha__bench_subject *b)
     }
 }
 
-/* The call, for an option that mha_layer_forward has no parameter for. */
+/* Keys or values: [B,S,width], or heads of `size` that lie [B,G,S,size]. A status of the library. */
+static int32_t set_keys(
+    struct mha__bench_subject *b, int32_t tensor, const float *data, int64_t width, int64_t size)
+{
+    const struct mha__shape *s = &b->shape;
+    if (!b->options->head_major) {
+        return mha_call_set_input(b->call, tensor, MHA_FLOAT32, data, 3,
+                                  (const int64_t[]){s->B, s->S, width}, NULL, b->err);
+    }
+    return mha_call_set_input(b->call, tensor, MHA_FLOAT32, data, 4,
+                              (const int64_t[]){s->B, s->S, s->G, size},
+                              (const int64_t[]){s->G * s->S * size, size, s->S * size, 1}, b->err);
+}
+
+/* The call, for an option or a layout that mha_layer_forward has no parameter for. */
 static int make_call(struct mha__bench_subject *b)
 {
     const struct mha__shape *s = &b->shape;
     if (b->with != MHA__BENCH_WITH_BIAS && b->with != MHA__BENCH_WITH_WEIGHTS &&
-        b->with != MHA__BENCH_WITH_ENTROPY && b->with != MHA__BENCH_WITH_MASS) {
+        b->with != MHA__BENCH_WITH_ENTROPY && b->with != MHA__BENCH_WITH_MASS &&
+        !b->options->head_major) {
         return MHA_TOOL_OK;
     }
     RUN(mha_call_create(&b->call, b->err));
-    const struct {
-        int32_t tensor;
-        const float *data;
-        int64_t tokens, width;
-    } inputs[] = {
-        {MHA_TENSOR_QUERY, b->query, s->T, mha_config_query_width(b->config)},
-        {MHA_TENSOR_KEY, b->key, s->S, mha_config_key_width(b->config)},
-        {MHA_TENSOR_VALUE, b->value, s->S, mha_config_value_width(b->config)},
-    };
-    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        RUN(mha_call_set_input(b->call, inputs[i].tensor, MHA_FLOAT32, inputs[i].data, 3,
-                               (const int64_t[]){s->B, inputs[i].tokens, inputs[i].width}, NULL,
-                               b->err));
-    }
+    RUN(mha_call_set_input(b->call, MHA_TENSOR_QUERY, MHA_FLOAT32, b->query, 3,
+                           (const int64_t[]){s->B, s->T, mha_config_query_width(b->config)}, NULL,
+                           b->err));
+    RUN(set_keys(b, MHA_TENSOR_KEY, b->key, mha_config_key_width(b->config), s->D));
+    RUN(set_keys(b, MHA_TENSOR_VALUE, b->value, mha_config_value_width(b->config), s->Dv));
     RUN(mha_call_set_output(b->call, MHA_TENSOR_OUTPUT, MHA_FLOAT32, b->out, 3,
                             (const int64_t[]){s->B, s->T, mha_config_output_width(b->config)}, NULL,
                             b->err));
@@ -227,10 +237,15 @@ int mha__bench_subject_make(struct mha__bench_subject *b,
                             const struct mha__bench_options *options,
                             const struct mha__shape *shape,
                             enum mha__bench_with with,
+                            mha_context *context,
                             struct mha__bench_side *side)
 {
-    *b = (struct mha__bench_subject){
-        .options = options, .shape = *shape, .with = with, .err = mha_error_create()};
+    *b = (struct mha__bench_subject){.options = options,
+                                     .shape = *shape,
+                                     .with = with,
+                                     .err = mha_error_create(),
+                                     .context = context,
+                                     .context_is_lent = context != NULL};
     if (with == MHA__BENCH_WITH_CAUSAL) {
         b->shape.causal = MHA_CAUSAL_TOP_LEFT;
     } else if (with == MHA__BENCH_WITH_WINDOW) {
@@ -269,11 +284,30 @@ double mha__bench_flops(const struct mha__shape *s, enum mha__bench_what what, d
     const double keys = (double)s->S;
     const double core =
         2.0 * batch * (double)s->H * queries * keys * (double)(s->D + s->Dv) * visible;
-    if (what == MHA__BENCH_CORE) {
+    if (what != MHA__BENCH_LAYER) {
         return core;
     }
     const double width = (double)s->E;
     return core + 2.0 * batch * width *
                       (queries * (double)(s->H * s->D) + keys * (double)(s->G * s->D) +
                        keys * (double)(s->G * s->Dv) + queries * (double)(s->H * s->Dv));
+}
+
+double mha__bench_tensor_bytes(const struct mha__shape *s, enum mha__bench_what what)
+{
+    const double queries = (double)(s->B * s->T);
+    const double keys = (double)(s->B * s->S);
+    if (what != MHA__BENCH_LAYER) {
+        return 4.0 * queries * (double)(s->H * (s->D + s->Dv)) + mha__bench_kv_bytes(s);
+    }
+    const double width = (double)s->E;
+    const double inputs = s->T == s->S ? queries : queries + 2.0 * keys;
+    const double heads = (double)(s->H * s->D + s->G * s->D + s->G * s->Dv + s->H * s->Dv);
+    const double biases = (double)(s->H * s->D + s->G * s->D + s->G * s->Dv) + width;
+    return 4.0 * (width * (inputs + queries + heads) + biases);
+}
+
+double mha__bench_kv_bytes(const struct mha__shape *s)
+{
+    return 4.0 * (double)(s->B * s->S) * (double)(s->G * (s->D + s->Dv));
 }
