@@ -13,7 +13,7 @@ import sys
 
 import result_file
 
-KEYS = ("figure", "shape", "what", "engine", "threads", "with", "against", "peer")
+KEYS = ("figure", "shape", "t", "what", "engine", "threads", "with", "against", "layout", "peer")
 # Conditions that make a comparison worthless where they differ.
 CONDITIONS = ("cpu", "kernels", "blas", "blas core", "compiler", "flags", "threads")
 

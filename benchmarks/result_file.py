@@ -90,7 +90,7 @@ def write(path, facts, columns, rows):
     with open(path, "w", encoding="utf-8", newline="") as file:
         for name, value in facts:
             file.write(f"# {name}: {value}\n")
-        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures libmha's own figures with `mha bench` and writes them to results/<cpu>/own.csv; prints a table.
-# A few minutes on an idle machine. Works from any directory.
+# Measures libmha's own figures with `mha bench` and writes them to results/<cpu>/own.csv and curve.csv; prints
+# tables, and draws roofline.svg where build/plot-venv is (see plot_roofline.py). A quarter of an hour on an idle
+# machine. Works from any directory.
 #
 # Usage: run_own.sh [--quick] [BUILD_DIRECTORY [RESULTS_DIRECTORY]]   default: build/release, benchmarks/results
 #        --quick: small sizes and few timings, to see that it works; worthless figures, in a temporary directory
@@ -10,10 +11,12 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export PYTHONDONTWRITEBYTECODE=1
 
 tokens=(128 512 1024 2048 4096) layer_tokens=(512 1024 2048 4096) options_tokens=1024 share_tokens=8192 long_tokens=16384
-memory_tokens=32768 quick=() results=$here/results
+memory_tokens=32768 growth_tokens=(2048 4096 8192 16384) stored=(1024 32768) curve=1..300
+quick=() short=(--reps 2) results=$here/results
 if [ "${1:-}" = --quick ]; then
     shift
-    tokens=(128) layer_tokens=(128) options_tokens=128 share_tokens=256 long_tokens=256 memory_tokens=512 quick=(--reps 3)
+    tokens=(128) layer_tokens=(128) options_tokens=128 share_tokens=256 long_tokens=256 memory_tokens=512
+    growth_tokens=(256) stored=(128) curve=1..300:100 quick=(--reps 3)
     results=$(mktemp -d)
 fi
 build=$(realpath "${1:-$here/../build/release}")
@@ -26,8 +29,8 @@ export OPENBLAS_NUM_THREADS=1
 # These two choose slower kernels; OpenBLAS reads them at the start of a process.
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE MHA_KERNELS MHA_ENGINE MHA_NUM_THREADS
 
-rows=$(mktemp)
-trap 'rm -f "$rows"' EXIT
+rows=$(mktemp) printed=$(mktemp)
+trap 'rm -f "$rows" "$printed"' EXIT
 bench() { # FIGURE SHAPE [options]: one report, behind the name of its figure
     echo "$*" >&2
     printf '"%s"\n' "$1" >>"$rows"
@@ -50,6 +53,32 @@ for engine in blas fused; do
             bench layer "$(square "$T")" --what layer --threads "$threads" --engine "$engine"
         done
     done
+    # Other sizes of a head.
+    for D in 32 80 96 128; do
+        bench sizes "b1_t${options_tokens}_s${options_tokens}_h8_d$D" --threads 1 --engine "$engine"
+    done
+    # The time of T tokens grows as T^2, and no faster.
+    for T in "${growth_tokens[@]}"; do
+        turns=()
+        [ "$T" -lt 16384 ] || turns=("${short[@]}")
+        bench growth "$(square "$T")" --against "$(square "$options_tokens")" --threads 1 --engine "$engine" "${turns[@]}"
+    done
+    for what in core layer; do
+        for threads in 1 2; do
+            bench profile "$(square "$options_tokens")" --what "$what" --threads "$threads" --engine "$engine" --profile
+        done
+    done
+    # One token against keys that fit into a cache, and that do not; all heads apart, and groups of eight.
+    for S in "${stored[@]}"; do
+        for heads in h8 h32_g4; do
+            for layout in token-major head-major; do
+                for threads in 1 2; do
+                    bench token "b1_t1_s${S}_${heads}_d64" --layout "$layout" --threads "$threads" --engine "$engine"
+                done
+            done
+        done
+    done
+    bench curve "b1_t1_s1_h8_d64" --curve "$curve" --threads 1 --engine "$engine"
     # The same number of operations in eight heads and in one.
     T=$options_tokens
     for what in core layer; do
@@ -64,7 +93,13 @@ for engine in blas fused; do
         bench options "$(square "$share_tokens")" --with "$option" --threads 1 --engine "$engine" --reps 2
     done
 done
+# What it costs to begin a call.
+bench start --what start --engine blas
 # Workspace is what counts here: the one forward is half a minute or more.
 bench memory "$(square "$memory_tokens")" --threads 1 --engine blas --reps 1
 
-python3 "$here/own_figures.py" "$rows" "$build" "$results"
+python3 "$here/own_figures.py" "$rows" "$build" "$results" | tee "$printed"
+plot=$here/../build/plot-venv/bin/python
+if [ -x "$plot" ]; then
+    "$plot" "$here/plot_roofline.py" "$(tail -n 1 "$printed")/own.csv"
+fi
