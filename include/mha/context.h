@@ -81,7 +81,7 @@ MHA_API int32_t mha_context_set_workspace_limit(mha_context *ctx, int64_t bytes,
 /**
  * 1: from now on the context notes where the time of its calls goes, beginning at zero, also where it
  * did so before. 0 (the default): it does not, and what it knew is gone. No number of a result depends
- * on it. Off it costs nothing that can be measured; on, some twenty nanoseconds a tile and part.
+ * on it. Off it costs nothing that can be measured; on, a read of a counter per tile and part.
  *
  * Memory: some 8 KiB, held until it is set to 0 or the context is destroyed.
  * @retval MHA_ERROR_VALUE          neither 0 nor 1
