@@ -1,93 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention as ONNX graphs over [B,T,H*D], and a session of onnxruntime that runs one without copies."""
+"""Attention as ONNX graphs: one operator over heads, or a layer with its projections."""
 import numpy as np
 import onnx
-import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
+# Attention is standard since opset 23; onnxruntime's own operators are older.
 OPSETS = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
 IR_VERSION = 11  # the first that knows opset 23
+OWN = "com.microsoft"
 
 
-def _attention(names, heads, causal):
-    """The standard operator, since opset 23."""
+def attention_of_tokens(inputs, case):
+    """q [B,T,H*D]"""
     return helper.make_node(
-        "Attention", names, ["out"], q_num_heads=heads, kv_num_heads=heads, is_causal=int(causal)
+        "Attention", inputs, ["out"], q_num_heads=case.H, kv_num_heads=case.G, is_causal=int(case.causal)
     )
 
 
-def _multi_head_attention(names, heads, causal):
-    """The operator that onnxruntime had before."""
+def attention_of_heads(inputs, case):
+    """q [B,H,T,D]"""
+    return helper.make_node("Attention", inputs, ["out"], is_causal=int(case.causal))
+
+
+def multi_head_attention(inputs, case):
+    """q [B,T,H*D], keys of either layout, as many heads for them as for queries."""
     return helper.make_node(
-        "MultiHeadAttention", names, ["out"], domain="com.microsoft", num_heads=heads, unidirectional=int(causal)
+        "MultiHeadAttention", inputs, ["out"], domain=OWN, num_heads=case.H, unidirectional=int(case.causal)
     )
 
 
-CORES = {"Attention, opset 23": _attention, "com.microsoft MultiHeadAttention": _multi_head_attention}
+def _serialized(nodes, inputs, outputs, constants=()):
+    """inputs and outputs: arrays by name, for their shapes and types."""
 
+    def described(arrays):
+        return [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            for name, array in arrays.items()
+        ]
 
-def _model(nodes, inputs, shape, constants=()):
-    tensor = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in inputs]
-    out = helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, shape)
     initializers = [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants]
-    graph = helper.make_graph(nodes, "attention", tensor, [out], initializers)
+    graph = helper.make_graph(nodes, "attention", described(inputs), described(outputs), initializers)
     model = helper.make_model(graph, opset_imports=OPSETS, ir_version=IR_VERSION)
     onnx.checker.check_model(model)
     return model.SerializeToString()
 
 
-def core_models(shape, heads, causal):
-    """{operator: model} with the inputs q, k, v."""
-    names = ["q", "k", "v"]
-    return {name: _model([make(names, heads, causal)], names, shape) for name, make in CORES.items()}
+def core(make, inputs, out, case):
+    return _serialized([make(list(inputs), case)], inputs, {"out": out})
 
 
-def layer_models(shape, heads, parameters):
-    """{operators: model} of a self-attention layer with the input x."""
-    weights = {name: parameters[f"{name}_weight"].T for name in ("q", "k", "v", "out")}
-    biases = {name: parameters[f"{name}_bias"] for name in ("q", "k", "v", "out")}
-    project_out = [
-        helper.make_node("MatMul", ["out", "w_out"], ["product"]),
-        helper.make_node("Add", ["product", "b_out"], ["y"]),
-    ]
-    constants_out = [("w_out", weights["out"]), ("b_out", biases["out"])]
-    models = {}
-    for name, make in CORES.items():
-        nodes, constants = [], list(constants_out)
-        for part in ("q", "k", "v"):
-            nodes.append(helper.make_node("MatMul", ["x", f"w_{part}"], [f"x_{part}"]))
-            nodes.append(helper.make_node("Add", [f"x_{part}", f"b_{part}"], [part]))
-            constants += [(f"w_{part}", weights[part]), (f"b_{part}", biases[part])]
-        nodes += [make(["q", "k", "v"], heads, False), *project_out]
-        models[f"MatMul, Add, {name}"] = _model(nodes, ["x"], shape, constants)
-    packed = helper.make_node(
-        "Attention", ["x", "w_in", "b_in"], ["out"], domain="com.microsoft", num_heads=heads
+def grouped(inputs, past, lengths, outputs, case):
+    """GroupQueryAttention over the tokens of inputs behind those of past, which may be nothing."""
+    names = ["q", "k", "v", *(list(past) or ["", ""]), *lengths]
+    node = helper.make_node(
+        "GroupQueryAttention", names, list(outputs), domain=OWN, num_heads=case.H, kv_num_heads=case.G
     )
-    constants = [
-        ("w_in", np.concatenate([weights[part] for part in ("q", "k", "v")], axis=1)),
-        ("b_in", np.concatenate([biases[part] for part in ("q", "k", "v")])),
-        *constants_out,
+    return _serialized([node], inputs | past | lengths, outputs)
+
+
+def _product(x, part, biases, out):
+    """x W^T, and its bias if it is not left to the next operator; weights are stored [in, out]."""
+    if not biases:
+        return [helper.make_node("MatMul", [x, f"w_{part}"], [out])]
+    return [
+        helper.make_node("MatMul", [x, f"w_{part}"], [f"{out}_product"]),
+        helper.make_node("Add", [f"{out}_product", f"b_{part}"], [out]),
     ]
-    models["com.microsoft Attention, MatMul"] = _model([packed, *project_out], ["x"], shape, constants)
-    return models
 
 
-def runner(model, inputs, out, threads):
-    """A function without arguments: one run, from the arrays `inputs` by name into `out`."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    for name, array in inputs.items():
-        binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
-    name = session.get_outputs()[0].name
-    binding.bind_output(name, "cpu", 0, np.float32, out.shape, out.ctypes.data)
-    keep = (inputs, out)  # the binding knows their addresses only
+def _projected(make):
+    def nodes(case):
+        yield from (node for part in "qkv" for node in _product("x", part, True, part))
+        yield make(["q", "k", "v"], case)
 
-    def run():
-        session.run_with_iobinding(binding)
-        return keep
+    return nodes
 
-    return run
+
+def _biased(case):
+    """The biases of q, k and v are an input of MultiHeadAttention."""
+    yield from (node for part in "qkv" for node in _product("x", part, False, part))
+    yield multi_head_attention(["q", "k", "v", "b_in"], case)
+
+
+def _packed(case):
+    """onnxruntime's own Attention contains the projections of its input."""
+    yield helper.make_node("Attention", ["x", "w_in", "b_in"], ["out"], domain=OWN, num_heads=case.H)
+
+
+LAYERS = {
+    "MatMul, Add, Attention": _projected(attention_of_tokens),
+    "MatMul, Add, MultiHeadAttention": _projected(multi_head_attention),
+    "MatMul, MultiHeadAttention with biases": _biased,
+    "com.microsoft Attention, MatMul": _packed,
+}
+
+
+def layer(make, problem):
+    """From x to y, with the parameters as constants; those that no node asks for are left out."""
+    constants = {f"w_{part}": array.T for part, array in problem.weights.items()}
+    constants |= {f"b_{part}": array for part, array in problem.biases.items()}
+    constants["w_in"] = np.concatenate([problem.weights[part].T for part in "qkv"], axis=1)
+    constants["b_in"] = np.concatenate([problem.biases[part] for part in "qkv"])
+    nodes = [*make(problem.case), *_product("out", "out", True, "y")]
+    asked = {name for node in nodes for name in node.input}
+    used = [(name, array) for name, array in constants.items() if name in asked]
+    return _serialized(nodes, {"x": problem.x}, {"y": problem.x}, used)
