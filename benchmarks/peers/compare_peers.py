@@ -92,6 +92,8 @@ def main():
     os.environ.update(WANTED)
     versions, rows, agree = {}, [], True
     for threads in arguments.threads:
+        if threads > len(os.sched_getaffinity(0)):
+            sys.exit(f"{threads} threads, but {len(os.sched_getaffinity(0))} CPUs to use")
         its_versions, its_rows, its_agree = measured(arguments, threads, seconds)
         versions |= its_versions
         rows += its_rows
