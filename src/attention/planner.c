@@ -43,7 +43,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  *
  * PACKED, free      every call packs both operands, so big tiles pay the packing off: 256 x 256 is 5 to 8 %
  *                   ahead of 128 x 256 and 64 x 512 at T = 1024 and 4096 (Zen 3, OpenBLAS 0.3.21, D = 64).
- *                   Banded: 128 rows, in bands of 64 where the diagonal passes.
+ *                   Banded too, in bands of 64 rows where the diagonal passes: 3 to 5 % ahead of 128 rows.
  * PACKED, confined  m n k <= 262144: 64 x 64 at D = 64.
  * SMALL             copy-free up to m n k = 10^6: 96 x 128 at D = 64, 96 x 64 at D = 128; banded 32 rows.
  * SMALL, confined   32 x 128 at D = 64 is exactly 262144.
@@ -79,7 +79,7 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
         plan->algorithm = "blas, confined packed tiles";
     } else {
         keys = 256;
-        queries = r->banded ? 128 : 256;
+        queries = 256;
         plan->algorithm = "blas, packed tiles";
     }
     /* Enough tasks for some threads, by the shape alone. */

@@ -21,7 +21,7 @@ struct mha__kernels {
     /*
      * Online softmax of one tile (Milakov and Gimelshein 2018), a row at a time:
      *
-     *   m' = max(m, max_j s_j)   shrink = exp(m - m')
+     *   m' = max(m, max_j s_j)   shrink = exp(m - m'), 1 where m is -infinity: nothing to shrink
      *   p_j = exp(s_j - m')      l' = shrink l + sum_j p_j
      *
      * over the visible j. scores [rows, columns] becomes p, exactly 0 where hidden; row_max is m,
@@ -35,7 +35,7 @@ struct mha__kernels {
      *
      *   x' = shrink (x + (m - m') l) + sum_j p_j (s_j - m')
      *
-     * where p_j = 0 adds nothing, and a shrink of 0 selects 0. It changes no bit of the rest.
+     * where p_j = 0 adds nothing, as m = -infinity does, and a shrink of 0 selects 0. It changes no bit of the rest.
      */
     bool (*softmax_tile)(float *scores,
                          int64_t ld,

@@ -203,7 +203,7 @@ static bool softmax_tile(float *scores,
             } else {
                 row_exponentials(s, columns, bits, base, false, sum[r - r0]);
             }
-            move[r - r0] = old - base;
+            move[r - r0] = old == -INFINITY ? 0.0f : old - base;
             row_max[r] = m;
         }
         for (int i = 0; i < ROWS; i += W) {

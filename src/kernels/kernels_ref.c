@@ -42,10 +42,11 @@ static bool softmax_tile(float *scores,
             sum += s[j];
             entropy += s[j] != 0.0f ? s[j] * ln_p : 0.0f;
         }
-        shrink[r] = old == m ? 1.0f : expf(old - base);
+        const float move = old == -INFINITY ? 0.0f : old - base;
+        shrink[r] = expf(move);
         if (p_ln_p) {
-            const float moved = old == m ? 0.0f : (old - base) * row_sum[r];
-            p_ln_p[r] = (shrink[r] == 0.0f ? 0.0f : shrink[r] * (p_ln_p[r] + moved)) + entropy;
+            const float moved = p_ln_p[r] + move * row_sum[r];
+            p_ln_p[r] = (shrink[r] == 0.0f ? 0.0f : shrink[r] * moved) + entropy;
         }
         row_max[r] = m;
         row_sum[r] = row_sum[r] * shrink[r] + sum;
