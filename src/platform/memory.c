@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE /* madvise */
 #include "platform/memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define ALIGNMENT 64u
+
+/*
+ * Blocks of some pages of 2 MiB ask for such pages: a tile of packed keys then lies in one piece of physical
+ * memory, so it meets no other tile in the second-level cache, and one entry of the TLB finds it.
+ */
+enum { HUGE_PAGE = 2 << 20, HUGE_BLOCK = 2 * HUGE_PAGE };
 
 static _Atomic int64_t allocations;
 static _Atomic int64_t live;
@@ -18,11 +26,17 @@ void *mha__memory_allocate(size_t bytes)
     if (atomic_compare_exchange_strong(&fail_at, &victim, 0)) {
         return NULL;
     }
-    if (bytes > SIZE_MAX - ALIGNMENT) {
+    const size_t alignment = bytes < HUGE_BLOCK ? ALIGNMENT : HUGE_PAGE;
+    if (bytes > SIZE_MAX - alignment) {
         return NULL;
     }
-    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    void *block = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
+    const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    void *block = aligned_alloc(alignment, rounded ? rounded : alignment);
+#ifdef MADV_HUGEPAGE
+    if (block && alignment == HUGE_PAGE) {
+        (void)madvise(block, rounded, MADV_HUGEPAGE); // a wish: without it all works as before
+    }
+#endif
     if (block) {
         atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     }
