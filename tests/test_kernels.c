@@ -36,7 +36,8 @@ static void table_of_every_set_is_complete(void **state)
         const struct mha__kernels *k = kernel_set(i);
         assert_non_null(k->name);
         assert_true(k->softmax_tile && k->scale_rows && k->scaled_copy && k->biased_copy &&
-                    k->finite_copy && k->transpose && k->row_product && k->column_product);
+                    k->scaled_rows && k->panel_copy && k->transpose && k->row_product &&
+                    k->column_product);
         assert_true(k->softcap_row && k->add_row && k->alibi_row && k->hide_infinite &&
                     k->panel_product && k->panel >= 1 && 64 % k->panel == 0);
     }
@@ -63,18 +64,57 @@ static void test_copies(const struct mha__kernels *set, const struct mha__kernel
             assert_same_bits(a, b, n + 1);
             set->biased_copy(a, from, NULL, n);
             assert_same_bits(a, from, n);
-            assert_true(set->finite_copy(a, from, n));
-            assert_same_bits(a, from, n);
-            assert_true(a[n] == 77.0f);
-            static const float bad[3] = {NAN, INFINITY, -INFINITY};
-            for (int64_t at = 0; at < n; ++at) {
-                float kept = from[at];
-                from[at] = bad[at % 3];
-                assert_false(set->finite_copy(a, from, n));
-                from[at] = kept;
-            }
+        }
+    }
+}
+
+static void test_scaled_rows(const struct mha__kernels *set, const struct mha__kernels *ref)
+{
+    draw d = {2};
+    for (int64_t rows = 1; rows <= 20; rows += 3) {
+        for (int64_t n = 1; n <= MOST; n += 3) {
+            const int64_t ld = n + 3;
+            float *from = aligned(rows * ld, 1), *factor = aligned(rows, 2);
+            float *a = aligned(rows * ld, 3), *b = aligned(rows * ld, 0);
+            draw_fill(&d, from, rows * ld, -3, 3);
+            draw_fill(&d, factor, rows, -2, 2);
+            draw_fill(&d, a, rows * ld, 5, 6);
+            memcpy(b, a, (size_t)(rows * ld) * sizeof *a);
+            set->scaled_rows(a, ld, from, ld, rows, n, factor);
+            ref->scaled_rows(b, ld, from, ld, rows, n, factor);
+            assert_same_bits(a, b, rows * ld); // gaps of the rows too
+        }
+    }
+}
+
+/* Panels of any width, whole or not; one number that is not finite, anywhere, is found. */
+static void test_panel_copy(const struct mha__kernels *set, const struct mha__kernels *ref)
+{
+    static const float bad[3] = {NAN, INFINITY, -INFINITY};
+    static const int64_t widths[] = {1, 5, 8, 16, 32, 40, 64};
+    enum { ROWS = 11 };
+    draw d = {3};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; ++w) {
+        for (int64_t n = 1; n <= MOST; n += 2) {
+            const int64_t panel = widths[w], ld = n + 2, stride = panel * (ROWS + 1);
+            const int64_t size = (n + panel - 1) / panel * stride;
+            float *from = aligned(ROWS * ld, n % 4);
+            float *a = aligned(size, 1), *b = aligned(size, 0);
+            draw_fill(&d, from, ROWS * ld, -3, 3);
+            draw_fill(&d, a, size, 5, 6);
+            memcpy(b, a, (size_t)size * sizeof *a);
+            from[n] = NAN; // between the rows: nobody's
             from[n / 2] = FLT_MAX;
-            assert_true(set->finite_copy(a, from, n));
+            assert_true(set->panel_copy(a, panel, stride, from, ld, ROWS, n));
+            assert_true(ref->panel_copy(b, panel, stride, from, ld, ROWS, n));
+            assert_same_bits(a, b, size);
+            for (int64_t at = 0; at < ROWS * n; ++at) {
+                float *cell = &from[at / n * ld + at % n];
+                const float kept = *cell;
+                *cell = bad[at % 3];
+                assert_false(set->panel_copy(a, panel, stride, from, ld, ROWS, n));
+                *cell = kept;
+            }
         }
     }
 }
@@ -83,6 +123,8 @@ static void copies_are_those_of_the_plain_set(void **state)
 {
     (void)state;
     for_each_kernel_set(test_copies);
+    for_each_kernel_set(test_scaled_rows);
+    for_each_kernel_set(test_panel_copy);
 }
 
 static void test_scale_rows(const struct mha__kernels *set, const struct mha__kernels *ref)

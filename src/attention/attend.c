@@ -141,16 +141,16 @@ static void load_queries(struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
     const bool first = fabsf(t->scale) <= 1.0f;
+    float *factor = t->row_factor; // not used before the rows are finished
     for (int64_t r = 0; r < t->rows; r++) {
-        const float *row = t->queries.data + t->b * t->queries.batch +
-                           (t->i0 + r) * t->queries.token + t->h * t->queries.head;
-        if (r + MHA__ROWS_AHEAD < t->rows) {
-            mha__prefetch(row + MHA__ROWS_AHEAD * t->queries.token, p->D);
-        }
-        t->means->kernels->scaled_copy(t->q + r * p->D, row, p->D, first ? t->scale : 1.0f);
-        if (p->rotary_size > 0) {
-            mha__rotary_turn_query(p, t->means, t->b, t->i0 + r, t->q + r * p->D);
-        }
+        factor[r] = first ? t->scale : 1.0f;
+    }
+    t->means->kernels->scaled_rows(t->q, p->D,
+                                   t->queries.data + t->b * t->queries.batch +
+                                       t->i0 * t->queries.token + t->h * t->queries.head,
+                                   t->queries.token, t->rows, p->D, factor);
+    for (int64_t r = 0; p->rotary_size > 0 && r < t->rows; r++) {
+        mha__rotary_turn_query(p, t->means, t->b, t->i0 + r, t->q + r * p->D);
     }
     t->left_scale = first ? 1.0f : t->scale;
 }

@@ -74,17 +74,15 @@ void mha__pack_values(const struct mha__problem *problem,
 {
     const struct mha__planner_plan *plan = &means->plan;
     float *tile = mha__pack_value_tile(problem, means, b, g, j0 / plan->key_tile);
+    const int64_t c = j0 % plan->key_tile;
+    const int64_t stride = plan->key_tile * plan->value_panel;
     bool finite = true;
-    for (int64_t j = 0; j < nj; j++) {
-        const int64_t c = (j0 + j) % plan->key_tile;
-        if (j + MHA__ROWS_AHEAD < nj) {
-            mha__prefetch(from + (j + MHA__ROWS_AHEAD) * ld, nd);
-        }
-        for (int64_t d = 0, n; d < nd; d += n) {
-            n = smaller(nd - d, plan->value_panel - (d0 + d) % plan->value_panel);
-            finite &= means->kernels->finite_copy(tile + mha__pack_value_at(plan, c, d0 + d),
-                                                  from + j * ld + d, n);
-        }
+    for (int64_t d = 0, n; d < nd; d += n) {
+        // a piece may begin within a panel, and then ends with it
+        const int64_t within = (d0 + d) % plan->value_panel;
+        n = within == 0 ? nd - d : smaller(nd - d, plan->value_panel - within);
+        finite &= means->kernels->panel_copy(tile + mha__pack_value_at(plan, c, d0 + d),
+                                             plan->value_panel, stride, from + d, ld, nj, n);
     }
     if (!finite) {
         atomic_store_explicit(note(problem, means, b, g, j0 / plan->key_tile), 1,

@@ -86,8 +86,26 @@ struct mha__kernels {
     /* to = from + bias, n numbers; bias may be NULL */
     void (*biased_copy)(float *to, const float *from, const float *bias, int64_t n);
 
-    /* to = from; true if all n numbers are finite */
-    bool (*finite_copy)(float *to, const float *from, int64_t n);
+    /* to[r, :] = factor[r] * from[r, :] */
+    void (*scaled_rows)(float *to,
+                        int64_t ld_to,
+                        const float *from,
+                        int64_t ld_from,
+                        int64_t rows,
+                        int64_t columns,
+                        const float *factor);
+
+    /*
+     * Copies a matrix into panels of `panel` columns: column c of row r goes to
+     * to[c / panel * stride + r * panel + c % panel]. True if all numbers are finite.
+     */
+    bool (*panel_copy)(float *to,
+                       int64_t panel,
+                       int64_t stride,
+                       const float *from,
+                       int64_t ld,
+                       int64_t rows,
+                       int64_t columns);
 
     /* to[c * ld_to + r] = from[r * ld_from + c], for rows x columns of from */
     void (*transpose)(float *to,

@@ -76,11 +76,4 @@ static inline uint32_t v_bits_equal(vec a, vec b)
     return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ));
 }
 
-static inline int v_all_finite(vec x)
-{
-    /* x - x is 0 for finite x, NaN otherwise */
-    return _mm256_movemask_ps(
-               _mm256_cmp_ps(_mm256_sub_ps(x, x), _mm256_setzero_ps(), _CMP_EQ_OQ)) == 0xff;
-}
-
 #include "kernels/kernels_body.h"

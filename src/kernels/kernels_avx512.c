@@ -65,10 +65,4 @@ static inline uint32_t v_bits_equal(vec a, vec b)
     return v_equal(a, b);
 }
 
-static inline int v_all_finite(vec x)
-{
-    /* x - x is 0 for finite x, NaN otherwise */
-    return _mm512_cmp_ps_mask(_mm512_sub_ps(x, x), _mm512_setzero_ps(), _CMP_EQ_OQ) == 0xffff;
-}
-
 #include "kernels/kernels_body.h"

@@ -14,7 +14,6 @@
  *   v_mask(bits)            lane i is bit i; v_select(m, a, b) is m ? a : b
  *   v_less                  truth values; false where one is NaN
  *   v_bits_equal(a, b)      bit i: lane i is equal
- *   v_all_finite(x)         0 or not 0
  *   PANEL_ROWS, PANEL_VECTORS   the block of panel_product that fits the registers
  *   W_T, transpose_block    transposes W_T x W_T numbers, see transpose below
  *
@@ -432,20 +431,70 @@ static void biased_copy(float *to, const float *from, const float *bias, int64_t
     }
 }
 
-static bool finite_copy(float *to, const float *from, int64_t n)
+/* Rows of one head lie far apart in memory, so no CPU guesses the next one. */
+enum { ROWS_AHEAD = 8 };
+
+static inline void ask_for(const float *row, int64_t n)
 {
-    bool finite = true;
-    int64_t i = 0;
-    for (; i + W <= n; i += W) {
-        vec x = v_load(from + i);
-        v_store(to + i, x);
-        finite &= v_all_finite(x) != 0;
+    for (int64_t i = 0; i < n; i += 16) {
+        __builtin_prefetch(row + i);
     }
-    for (; i < n; i++) {
-        to[i] = from[i];
-        finite &= isfinite(from[i]) != 0;
+}
+
+static void scaled_rows(float *to,
+                        int64_t ld_to,
+                        const float *from,
+                        int64_t ld_from,
+                        int64_t rows,
+                        int64_t columns,
+                        const float *factor)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = from + r * ld_from;
+        if (r + ROWS_AHEAD < rows) {
+            ask_for(row + ROWS_AHEAD * ld_from, columns);
+        }
+        scaled_copy(to + r * ld_to, row, columns, factor[r]);
     }
-    return finite;
+}
+
+static bool panel_copy(float *to,
+                       int64_t panel,
+                       int64_t stride,
+                       const float *from,
+                       int64_t ld,
+                       int64_t rows,
+                       int64_t columns)
+{
+    /* 0 x is 0 for finite x, else NaN. */
+    const vec zero = v_set1(0.0f);
+    vec sum0 = zero;
+    vec sum1 = zero;
+    float rest = 0.0f;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = from + r * ld;
+        if (r + ROWS_AHEAD < rows) {
+            ask_for(row + ROWS_AHEAD * ld, columns);
+        }
+        for (int64_t c0 = 0; c0 < columns; c0 += panel) {
+            const int64_t end = columns - c0 < panel ? columns : c0 + panel;
+            float *at = to + c0 / panel * stride + r * panel - c0;
+            int64_t c = c0;
+            for (; c + 2 * W <= end; c += 2 * W) {
+                const vec x0 = v_load(row + c);
+                const vec x1 = v_load(row + c + W);
+                v_store(at + c, x0);
+                v_store(at + c + W, x1);
+                sum0 = v_fma(x0, zero, sum0);
+                sum1 = v_fma(x1, zero, sum1);
+            }
+            for (; c < end; c++) {
+                at[c] = row[c];
+                rest += row[c] * 0.0f;
+            }
+        }
+    }
+    return v_sum(v_add(sum0, sum1)) + rest == 0.0f;
 }
 
 static void transpose(
@@ -553,7 +602,8 @@ const struct mha__kernels MHA__TABLE(MHA__KERNELS_NAME) = {
     .scale_rows = scale_rows,
     .scaled_copy = scaled_copy,
     .biased_copy = biased_copy,
-    .finite_copy = finite_copy,
+    .scaled_rows = scaled_rows,
+    .panel_copy = panel_copy,
     .transpose = transpose,
     .row_product = row_product,
     .column_product = column_product,

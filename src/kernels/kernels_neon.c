@@ -70,12 +70,6 @@ static inline uint32_t v_bits_equal(vec a, vec b)
     return vaddvq_u32(vandq_u32(vceqq_f32(a, b), vld1q_u32(lanes)));
 }
 
-static inline int v_all_finite(vec x)
-{
-    /* x - x is 0 for finite x, NaN otherwise */
-    return vminvq_u32(vceqzq_f32(vsubq_f32(x, x))) != 0;
-}
-
 static inline void transpose_4x4(float *to, int64_t ld_to, const float *from, int64_t ld_from)
 {
     float32x4x2_t low = vtrnq_f32(vld1q_f32(from), vld1q_f32(from + ld_from));

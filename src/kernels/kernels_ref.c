@@ -138,12 +138,34 @@ static void biased_copy(float *to, const float *from, const float *bias, int64_t
     }
 }
 
-static bool finite_copy(float *to, const float *from, int64_t n)
+static void scaled_rows(float *to,
+                        int64_t ld_to,
+                        const float *from,
+                        int64_t ld_from,
+                        int64_t rows,
+                        int64_t columns,
+                        const float *factor)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        scaled_copy(to + r * ld_to, from + r * ld_from, columns, factor[r]);
+    }
+}
+
+static bool panel_copy(float *to,
+                       int64_t panel,
+                       int64_t stride,
+                       const float *from,
+                       int64_t ld,
+                       int64_t rows,
+                       int64_t columns)
 {
     bool finite = true;
-    for (int64_t i = 0; i < n; i++) {
-        to[i] = from[i];
-        finite &= isfinite(from[i]) != 0;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            const float x = from[r * ld + c];
+            to[c / panel * stride + r * panel + c % panel] = x;
+            finite = finite && isfinite(x);
+        }
     }
     return finite;
 }
@@ -201,7 +223,8 @@ const struct mha__kernels mha__kernels_ref = {
     .scale_rows = scale_rows,
     .scaled_copy = scaled_copy,
     .biased_copy = biased_copy,
-    .finite_copy = finite_copy,
+    .scaled_rows = scaled_rows,
+    .panel_copy = panel_copy,
     .transpose = transpose,
     .row_product = row_product,
     .column_product = column_product,
