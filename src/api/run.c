@@ -66,6 +66,7 @@ static void request_outputs(const struct mha__problem *p, struct mha__planner_re
     request->block = request->weights && !p->weights.data;
     request->heads_together = p->weights_mean.data != NULL;
     request->masses = p->key_mass.data || p->key_mass_total.data;
+    request->scores = mha__attend_wants_scores(p) || p->score_callback;
     request->top = p->top;
     request->rotary_key_tables = p->rotary_size > 0 ? mha__rotary_key_tables(p) : 0;
     if (p->one_thread) {

@@ -62,7 +62,7 @@ void mha__attend_score_options(const struct mha__attend_task *t,
     const int64_t r0 = band->r0;
     const int64_t rows = band->rows;
     const int64_t columns = band->end - band->first;
-    float *scores = t->scores + r0 * ld + band->first;
+    float *scores = t->scores + band->first;
     for (int64_t r = 0; t->left_scale != 1.0f && r < rows; r++) {
         t->means->kernels->scaled_copy(scores + r * ld, scores + r * ld, columns, t->left_scale);
     }

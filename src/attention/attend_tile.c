@@ -68,7 +68,7 @@ score_band(const struct mha__attend_task *t, int64_t tile, const struct mha__att
     // S = Q K^T, Q already carries the scale                                      [rows, columns]
     product(m, band->rows, band->end - band->first, p->D, t->q + band->r0 * p->D, p->D,
             keys + mha__pack_key_at(p, &m->plan, band->first, 0), m->plan.key_panel,
-            m->plan.key_panel * p->D, false, t->scores + band->r0 * ld + band->first, ld);
+            m->plan.key_panel * p->D, false, t->scores + band->first, ld);
     mha__attend_score_options(t, tile, band);
 }
 
@@ -100,8 +100,7 @@ static void add_values(const struct mha__attend_task *t,
     const struct mha__means *m = t->means;
     const int64_t ld = m->plan.score_ld;
     // O = O + P V_j                                                               [rows, Dv]
-    product(m, band->rows, t->problem->Dv, band->end - band->first,
-            t->scores + band->r0 * ld + band->first, ld,
+    product(m, band->rows, t->problem->Dv, band->end - band->first, t->scores + band->first, ld,
             values + mha__pack_value_at(&m->plan, band->first, 0), m->plan.value_panel,
             m->plan.value_panel * m->plan.key_tile, true, t->o + band->r0 * m->plan.values_ld,
             m->plan.values_ld);
@@ -116,7 +115,7 @@ soften(const struct mha__attend_task *t, const struct mha__attend_band *band, bo
     const int64_t r0 = band->r0;
     const int64_t c0 = band->first / 64 * 64; // where a word of bits begins; hidden up to first
     const int64_t words = plan->key_tile / 64;
-    float *scores = t->scores + r0 * plan->score_ld + c0;
+    float *scores = t->scores + c0;
     // (m, l, P, shrink) <- online softmax of S
     const bool moved = kernels->softmax_tile(
         scores, plan->score_ld, band->rows, band->end - c0,
@@ -135,7 +134,7 @@ static void drop(const struct mha__attend_task *t, int64_t j0, const struct mha_
     for (int64_t r = band->r0; t->problem->dropout > 0.0 && r < band->r0 + band->rows; r++) {
         mha__dropout_row(t->problem, t->b, t->h, t->i0 + r, j0 + band->first,
                          band->end - band->first,
-                         t->scores + r * t->means->plan.score_ld + band->first);
+                         t->scores + (r - band->r0) * t->means->plan.score_ld + band->first);
     }
 }
 
@@ -181,7 +180,8 @@ void mha__attend_tile(const struct mha__attend_task *t, int64_t tile)
         attend_band(t, tile, all, values);
         return;
     }
-    const int64_t height = is_alike(t, tile) ? t->rows : t->means->plan.band;
+    const struct mha__planner_plan *plan = &t->means->plan;
+    const int64_t height = is_alike(t, tile) ? plan->alike_band : plan->band;
     for (int64_t r0 = 0; r0 < t->rows; r0 += height) {
         const int64_t rows = t->rows - r0 < height ? t->rows - r0 : height;
         attend_band(t, tile, mha__attend_band(t, tile, r0, rows), values);
@@ -189,13 +189,13 @@ void mha__attend_tile(const struct mha__attend_task *t, int64_t tile)
 }
 
 /* o_i += p_ie v_e for the few extra keys. */
-static void add_extra_values(const struct mha__attend_task *t)
+static void add_extra_values(const struct mha__attend_task *t, const struct mha__attend_band *band)
 {
     const struct mha__problem *p = t->problem;
     for (int64_t e = 0; e < p->extra; e++) {
         const float *value = p->extra_value[e] ? p->extra_value[e] + t->g * p->Dv : NULL;
-        for (int64_t r = 0; value && r < t->rows; r++) {
-            const float weight = t->scores[r * t->means->plan.score_ld + e];
+        for (int64_t r = band->r0; value && r < band->r0 + band->rows; r++) {
+            const float weight = t->scores[(r - band->r0) * t->means->plan.score_ld + e];
             for (int64_t d = 0; weight != 0.0f && d < p->Dv; d++) {
                 t->o[r * t->means->plan.values_ld + d] += weight * value[d];
             }
@@ -203,43 +203,56 @@ static void add_extra_values(const struct mha__attend_task *t)
     }
 }
 
-void mha__attend_extra(const struct mha__attend_task *t)
+/* s = cap(scale <q, k_e>); the key of zeros scores 0. */
+static void score_extra(const struct mha__attend_task *t, int64_t r, float *scores)
+{
+    const struct mha__problem *p = t->problem;
+    for (int64_t e = 0; e < p->extra; e++) {
+        scores[e] = 0.0f;
+        for (int64_t d = 0; !p->extra_key[e] && d < p->D; d++) {
+            scores[e] += t->q[r * p->D + d] * 0.0f; // NaN stays one
+        }
+        if (p->extra_key[e]) {
+            t->means->kernels->column_product(1, p->D, t->q + r * p->D, p->D,
+                                              p->extra_key[e] + t->g * p->D, 1, 0.0f, &scores[e],
+                                              1);
+        }
+        scores[e] *= t->left_scale;
+    }
+    if (t->softcap > 0.0f) {
+        t->means->kernels->softcap_row(scores, p->extra, t->softcap);
+    }
+}
+
+static void extra_band(const struct mha__attend_task *t, const struct mha__attend_band *band)
 {
     const struct mha__problem *p = t->problem;
     const struct mha__planner_plan *plan = &t->means->plan;
-    const struct mha__attend_band band = {.rows = t->rows, .end = p->extra};
-    const int64_t words = plan->key_tile / 64;
-    if (p->extra == 0) {
-        return;
-    }
-    for (int64_t r = 0; r < t->rows; r++) {
-        float *scores = t->scores + r * plan->score_ld;
-        for (int64_t e = 0; e < p->extra; e++) {
-            // s = cap(scale <q, k_e>); the key of zeros scores 0
-            scores[e] = 0.0f;
-            for (int64_t d = 0; !p->extra_key[e] && d < p->D; d++) {
-                scores[e] += t->q[r * p->D + d] * 0.0f; // NaN stays one
-            }
-            if (p->extra_key[e]) {
-                t->means->kernels->column_product(1, p->D, t->q + r * p->D, p->D,
-                                                  p->extra_key[e] + t->g * p->D, 1, 0.0f,
-                                                  &scores[e], 1);
-            }
-            scores[e] *= t->left_scale;
-        }
-        if (t->softcap > 0.0f) {
-            t->means->kernels->softcap_row(scores, p->extra, t->softcap);
-        }
+    for (int64_t r = band->r0; r < band->r0 + band->rows; r++) {
+        score_extra(t, r, t->scores + (r - band->r0) * plan->score_ld);
         // every real query sees them, a padded one nothing
-        t->visible[r * words] =
+        t->visible[r * (plan->key_tile / 64)] =
             t->i0 + r < t->row_rules.queries ? (UINT64_C(1) << p->extra) - 1 : 0;
     }
-    soften(t, &band, true);
+    soften(t, band, true);
     if (mha__attend_wants_weights(p)) {
-        mha__attend_keep_weights(t, plan->key_tiles, p->S, &band, p->extra);
+        mha__attend_keep_weights(t, plan->key_tiles, p->S, band, p->extra);
     }
     if (p->out.data) {
-        drop(t, p->S, &band);
-        add_extra_values(t);
+        drop(t, p->S, band);
+        add_extra_values(t, band);
+    }
+}
+
+void mha__attend_extra(const struct mha__attend_task *t)
+{
+    const int64_t height = t->means->plan.score_rows;
+    for (int64_t r0 = 0; t->problem->extra > 0 && r0 < t->rows; r0 += height) {
+        const struct mha__attend_band band = {
+            .r0 = r0,
+            .rows = t->rows - r0 < height ? t->rows - r0 : height,
+            .end = t->problem->extra,
+        };
+        extra_band(t, &band);
     }
 }

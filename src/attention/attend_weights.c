@@ -36,7 +36,7 @@ void mha__attend_keep_weights(const struct mha__attend_task *t,
     for (int64_t r = band->r0; r < band->r0 + band->rows; r++) {
         float *row = weights_row(t, r) + at;
         memset(row, 0, (size_t)first * sizeof *row);
-        memcpy(row + first, t->scores + r * plan->score_ld + first,
+        memcpy(row + first, t->scores + (r - band->r0) * plan->score_ld + first,
                (size_t)(end - first) * sizeof *row);
         memset(row + end, 0, (size_t)(count - end) * sizeof *row);
         t->maxima[slot * plan->query_tile + r] = t->row_max[r];

@@ -47,13 +47,14 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  * PACKED, confined  m n k <= 262144: 64 x 64 at D = 64.
  * SMALL             copy-free up to m n k = 10^6: 96 x 128 at D = 64, 96 x 64 at D = 128; banded 32 rows.
  * SMALL, confined   32 x 128 at D = 64 is exactly 262144.
- * fused             no packing a call and no limit: a tile of scores that stays in the second-level cache,
- *                   rows a multiple of what panel_product takes at once (6, 8, 12).
+ * fused             no packing a call and no limit. A tile of keys and values, the queries and their output
+ *                   stay in the second-level cache: 320 KiB at D = 64. A band of scores, 24 x 256, stays in the
+ *                   first from the product to the softmax to the product; its rows are a multiple of what
+ *                   panel_product takes at once (6, 8, 12).
  */
 enum {
-    FUSED_KEYS = 192,
-    FUSED_QUERIES = 96,
-    FUSED_BANDED_QUERIES = 48,
+    FUSED_KEYS = 256,
+    FUSED_QUERIES = 384,
     FUSED_BAND = 24,
     BAND = 64,
     STEP = 24 /* queries: a multiple of all that panel_product takes at once */
@@ -65,8 +66,8 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     int64_t queries;
     int64_t keys;
     if (r->fused) {
-        keys = FUSED_KEYS;
-        queries = r->banded ? FUSED_BANDED_QUERIES : FUSED_QUERIES;
+        keys = depth <= 64 ? FUSED_KEYS : FUSED_KEYS / 2;
+        queries = depth <= 64 ? FUSED_QUERIES : FUSED_QUERIES / 2;
         plan->algorithm = "fused, own products";
     } else if (r->blas.family == MHA__BLAS_SMALL) {
         keys = depth <= 64 ? 128 : 64;
@@ -95,6 +96,9 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     queries = smaller(queries, tiles_of(tiles_of(T, tiles_of(T, queries)), STEP) * STEP);
     plan->query_tile = smaller(queries, T);
     plan->key_tile = smaller(keys, larger(tiles_of(smaller(r->S, keys), 64), 1) * 64);
+    plan->alike_band = r->fused ? plan->band : plan->query_tile;
+    plan->score_rows = r->scores ? plan->query_tile : larger(plan->alike_band, plan->band);
+    plan->score_rows = smaller(plan->score_rows, plan->query_tile);
 }
 
 int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)
@@ -135,7 +139,7 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
     int64_t attention = 0;
     bool fits =
         reserve(&attention, &lane->queries, plan->query_tile, r->D, 1, f) &&
-        reserve(&attention, &lane->scores, plan->query_tile, plan->score_ld, 1, f) &&
+        reserve(&attention, &lane->scores, plan->score_rows, plan->score_ld, 1, f) &&
         reserve(&attention, &lane->out, plan->query_tile, plan->values_ld, 1, f) &&
         reserve(&attention, &lane->values, plan->key_tile, plan->values_ld, 1, f) &&
         reserve(&attention, &lane->rows, plan->query_tile, 6, 1, f) &&

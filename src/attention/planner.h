@@ -22,6 +22,7 @@ struct mha__planner_request {
     bool block;          /* … and they are no output themselves: a lane keeps rows of them */
     bool heads_together; /* the mean over the heads: a task takes all heads of its rows */
     bool masses;         /* sums of weights over the queries */
+    bool scores;         /* somebody looks at the scores: a tile is one band */
     int64_t extra;       /* columns beside the S keys */
     int64_t top;         /* top keys a row */
     int64_t rotary_size; /* 0: no rotary positions */
@@ -35,7 +36,7 @@ struct mha__planner_request {
 /* Scratch memory of one lane, in bytes from its start. Attention and projection take turns in it. */
 struct mha__planner_lane {
     int64_t queries;  /* [query_tile, D]  scaled */
-    int64_t scores;   /* [query_tile, score_ld] */
+    int64_t scores;   /* [score_rows, score_ld] of a band: row 0 is its first */
     int64_t out;      /* [query_tile, values_ld] */
     int64_t values;   /* a tile of packed values with what is not finite replaced by 0 */
     int64_t rows;     /* 6 x [query_tile] max, sum, shrink, factor, lse, p ln p */
@@ -51,9 +52,11 @@ struct mha__planner_lane {
 struct mha__planner_plan {
     int64_t query_tile, key_tile;
     int64_t query_tiles, key_tiles;
+    int64_t alike_band; /* queries a product where all rows see the same keys */
     int64_t band;     /* queries a product in a mixed tile, each clipped to the keys its rows see */
     int64_t score_ld; /* row of a tile of scores, a multiple of 16 */
-    int64_t block_ld; /* row of the block of weights, 0: no block */
+    int64_t score_rows; /* the most rows of a band */
+    int64_t block_ld;   /* row of the block of weights, 0: no block */
     bool heads_together;
     bool fused;
     int64_t key_panel;   /* columns of a panel of packed keys: all of a tile, or panel_product's */
