@@ -25,7 +25,7 @@ MHA_BEGIN_DECLS
  * Aliasing  inputs may share memory with each other; an output may share an element with no input and
  *           no other output (interleaved tensors that share none are fine).
  * Memory    as mha_layer_forward. Weights and scores take the T x S memory they are written to. Without
- *           them, what is made of the weights takes at most 64 rows of S numbers a thread, and
+ *           them, what is made of the weights takes at most 128 rows of S numbers a thread, and
  *           KEY_MASS B * H * ceil(T / tile) rows.
  * Threads, numerics, edges: as mha_layer_forward.
  *

@@ -47,6 +47,8 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  * PACKED, confined  m n k <= 262144: 64 x 64 at D = 64.
  * SMALL             copy-free up to m n k = 10^6: 96 x 128 at D = 64, 96 x 64 at D = 128; banded 32 rows.
  * SMALL, confined   32 x 128 at D = 64 is exactly 262144.
+ * weights kept      in a lane: 128 rows at most. 64 cost a packing BLAS 2 to 12 % more at T = 1024 and 4096 (key
+ *                   mass, Zen 3; the more the busier the host), 256 gain 0 to 3 % for twice the memory.
  * fused             no packing a call and no limit. A tile of keys and values, the queries and their output
  *                   stay in the second-level cache: 320 KiB at D = 64. A band of scores, 24 x 256, stays in the
  *                   first from the product to the softmax to the product; its rows are a multiple of what
@@ -57,7 +59,8 @@ enum {
     FUSED_QUERIES = 384,
     FUSED_BAND = 24,
     BAND = 64,
-    STEP = 24 /* queries: a multiple of all that panel_product takes at once */
+    BLOCK_QUERIES = 128, /* 128 rows of weights in a lane: 512 S bytes */
+    STEP = 24            /* queries: a multiple of all that panel_product takes at once */
 };
 
 static void choose_tiles(const struct mha__planner_request *r, struct mha__planner_plan *plan)
@@ -89,7 +92,7 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     }
     plan->band = r->fused ? FUSED_BAND : BAND;
     if (r->block) {
-        queries = smaller(queries, 64); // a lane keeps [queries, S] weights
+        queries = smaller(queries, BLOCK_QUERIES); // a lane keeps [queries, S] weights
     }
     /* Tiles of one size, in steps that suit the products, rather than a small one at the end. */
     const int64_t T = larger(r->T, 1);
