@@ -17,9 +17,10 @@ MHA_BEGIN_DECLS
  */
 typedef struct mha_context mha_context;
 
-/* How the products inside attention are computed. */
-#define MHA_ENGINE_BLAS  0 /* through cblas_sgemm, per head and tile */
-#define MHA_ENGINE_FUSED 1 /* by kernels of our own, whatever the BLAS; projections still use it */
+/* How products are computed, of projections and inside attention. */
+#define MHA_ENGINE_BLAS 0 /* through cblas_sgemm, per head and tile */
+#define MHA_ENGINE_FUSED                                                                           \
+    1 /* by kernels of our own, whatever the BLAS: none of its products is used */
 
 /**
  * The host's own threads in place of ours: must call task(arg, i) once for each i in 0 .. n-1, in

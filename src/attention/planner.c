@@ -59,6 +59,8 @@ enum {
     FUSED_QUERIES = 384,
     FUSED_BAND = 24,
     BAND = 64,
+    FUSED_ROWS = 192,    /* projections: rows a panel of weights is copied for */
+    FUSED_PANEL = 8192,  /* … and its numbers, 32 KiB: the first-level cache */
     BLOCK_QUERIES = 128, /* 128 rows of weights in a lane: 512 S bytes */
     STEP = 24            /* queries: a multiple of all that panel_product takes at once */
 };
@@ -112,7 +114,10 @@ int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)
 
 static void choose_projection(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {
-    if (r->blas.family == MHA__BLAS_SMALL) {
+    if (r->fused) {
+        plan->row_tile = FUSED_ROWS;
+        plan->k_block = FUSED_PANEL / r->panel;
+    } else if (r->blas.family == MHA__BLAS_SMALL) {
         plan->row_tile = 64;
         plan->k_block = r->blas.confined ? 64 : 128;
     } else {
@@ -160,6 +165,8 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
     fits = fits &&
            reserve(&projection, &lane->product, projects ? plan->row_tile : 0,
                    mha__planner_weight_tile(&r->blas), 1, f) &&
+           reserve(&projection, &lane->panel, projects && r->fused ? plan->k_block : 0, r->panel, 1,
+                   f) &&
            reserve(&projection, &lane->gathered, r->gather ? plan->row_tile : 0, widest, 1, f);
     lane->bytes = larger(attention, projection);
     return fits;

@@ -127,6 +127,44 @@ static void pack_heads(const struct mha__projection *p, int64_t task)
                               0, keys ? p->problem->D : p->problem->Dv, from, p->from.token);
 }
 
+/*
+ * Y = X W^T by our own kernel: a panel of the weights is copied side by side, some inputs at a time, so that
+ * it stays in the first-level cache for all rows of the tile.
+ */
+static void panel_products(const struct mha__projection *p,
+                           const struct tile *tile,
+                           const float *x,
+                           int64_t ldx,
+                           float *panel)
+{
+    const struct mha__kernels *kernels = p->means->kernels;
+    const float *weight = p->weight->tiles + tile->n0 * p->weight->in;
+    for (int64_t n = 0; n < tile->columns; n += kernels->panel) {
+        const int64_t columns = smaller(kernels->panel, tile->columns - n);
+        for (int64_t k = 0, nk; k < p->weight->in; k += nk) {
+            nk = smaller(p->means->plan.k_block, p->weight->in - k);
+            (void)kernels->panel_copy(panel, kernels->panel, 0, weight + k * tile->columns + n,
+                                      tile->columns, nk, columns);
+            kernels->panel_product(tile->rows, columns, nk, x + k, ldx, panel, 0, k > 0,
+                                   tile->y + n, tile->ld);
+        }
+    }
+}
+
+/* The same by the BLAS; the tile of W lies transposed, [in][columns]. */
+static void
+blas_products(const struct mha__projection *p, const struct tile *tile, const float *x, int64_t ldx)
+{
+    const float *weight = p->weight->tiles + tile->n0 * p->weight->in;
+    for (int64_t k = 0, nk; k < p->weight->in; k += nk) {
+        nk = smaller(p->means->plan.k_block, p->weight->in - k);
+        // Y += X[:, k] W[:, k]^T
+        mha__product_nn(p->means->kernels, &p->means->blas, tile->rows, tile->columns, nk, x + k,
+                        ldx, weight + k * tile->columns, tile->columns, k > 0 ? 1.0f : 0.0f,
+                        tile->y, tile->ld);
+    }
+}
+
 void mha__project_task(const struct mha__projection *p, int64_t task, int64_t lane)
 {
     struct mha__profile_lane *clock = mha__profile_lane(p->means->executor.profile, lane);
@@ -142,19 +180,17 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
     struct tile tile = {.r0 = task / columns * plan->row_tile, .n0 = task % columns * w->width};
     tile.rows = smaller(plan->row_tile, p->problem->B * p->tokens - tile.r0);
     tile.columns = smaller(w->width, w->out - tile.n0);
-    tile.ld = tile.columns;
+    tile.ld =
+        plan->fused ? tiles_of(tile.columns, plan->key_panel) * plan->key_panel : tile.columns;
     tile.y = (void *)(mha__lane(p->means, lane) + plan->lane.product);
 
     int64_t ldx = 0;
     const float *x = input_rows(p, &tile, lane, &ldx);
-    const float *weight = w->tiles + tile.n0 * w->in;
     mha__profile_to(clock, MHA__PROFILE_PROJECTIONS);
-    for (int64_t k = 0, nk; k < w->in; k += nk) {
-        nk = smaller(plan->k_block, w->in - k);
-        // Y += X[:, k] W[:, k]^T; the tile of W lies transposed, [in][columns]
-        mha__product_nn(p->means->kernels, &p->means->blas, tile.rows, tile.columns, nk, x + k, ldx,
-                        weight + k * tile.columns, tile.columns, k > 0 ? 1.0f : 0.0f, tile.y,
-                        tile.ld);
+    if (plan->fused) {
+        panel_products(p, &tile, x, ldx, (void *)(mha__lane(p->means, lane) + plan->lane.panel));
+    } else {
+        blas_products(p, &tile, x, ldx);
     }
     mha__profile_to(clock, MHA__PROFILE_PACKING);
     if (p->target == MHA__PROJECT_TO_ROWS) {
