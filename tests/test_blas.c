@@ -36,7 +36,7 @@ check_product(const struct mha__blas_state *blas, int64_t m, int64_t n, int64_t 
         c[i] = i % ldc < n ? NAN : 77.0f; /* beta = 0 does not read C */
     }
     memcpy(old, c, (size_t)(m * ldc) * sizeof *old);
-    mha__product_nn(mha__kernels_chosen(), blas, m, n, k, a, lda, b, ldb, (float)beta, c, ldc);
+    mha__product_nn(mha__kernels_chosen(), blas, 4, m, n, k, a, lda, b, ldb, (float)beta, c, ldc);
     for (int64_t i = 0; i < m; ++i) {
         for (int64_t j = 0; j < n; ++j) {
             double sum = beta ? (double)old[i * ldc + j] : 0, size = fabs(sum);

@@ -112,15 +112,31 @@ int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)
     return blas->family == MHA__BLAS_SMALL ? 64 : 256;
 }
 
+/*
+ * Few rows: a BLAS packs the whole weight for them. Time of sgemm over that of few_product, one thread, Zen 3,
+ * OpenBLAS 0.3.21, E x E weights in tiles of 256 columns:
+ *
+ *   M         1    2    4    8    12   16   32   64
+ *   E = 512   3.4  2.7  1.6  1.3  1.2  1.0  1.0  0.9
+ *   E = 1024  3.7  3.0  1.7  1.2  1.0  1.0  1.0  1.0
+ *   E = 2048  1.8  1.7  1.7  1.3  1.2  1.3  0.9  1.0
+ *
+ * Copy-free kernels do not pack; their crossover is not measured.
+ */
+enum { FEW_ROWS_PACKED = 16, FEW_ROWS_SMALL = 4 };
+
 static void choose_projection(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {
     if (r->fused) {
+        plan->few_rows = FEW_ROWS_PACKED;
         plan->row_tile = FUSED_ROWS;
         plan->k_block = FUSED_PANEL / r->panel;
     } else if (r->blas.family == MHA__BLAS_SMALL) {
+        plan->few_rows = FEW_ROWS_SMALL;
         plan->row_tile = 64;
         plan->k_block = r->blas.confined ? 64 : 128;
     } else {
+        plan->few_rows = FEW_ROWS_PACKED;
         plan->row_tile = 128;
         plan->k_block =
             INT64_MAX; /* the BLAS blocks better than we do; confined: mha__blas_gemm_nn */

@@ -64,6 +64,7 @@ struct mha__planner_plan {
     int64_t value_panel; /* the same of packed values: Dv, or panel_product's */
     int64_t values_ld;   /* Dv in whole panels: a row of O, a key's share of the packed values */
     int64_t tasks;       /* B H query_tiles; heads_together: B query_tiles */
+    int64_t few_rows;    /* products of at most so many rows are our own */
     int64_t row_tile;    /* projections: rows a task */
     int64_t k_block;     /* projections: inputs a product */
     int64_t lanes;

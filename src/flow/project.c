@@ -151,17 +151,19 @@ static void panel_products(const struct mha__projection *p,
     }
 }
 
-/* The same by the BLAS; the tile of W lies transposed, [in][columns]. */
-static void
-blas_products(const struct mha__projection *p, const struct tile *tile, const float *x, int64_t ldx)
+/* The same by the BLAS, or for few rows by a kernel that reads W where it lies, transposed, [in][columns]. */
+static void plain_products(const struct mha__projection *p,
+                           const struct tile *tile,
+                           const float *x,
+                           int64_t ldx)
 {
     const float *weight = p->weight->tiles + tile->n0 * p->weight->in;
     for (int64_t k = 0, nk; k < p->weight->in; k += nk) {
         nk = smaller(p->means->plan.k_block, p->weight->in - k);
         // Y += X[:, k] W[:, k]^T
-        mha__product_nn(p->means->kernels, &p->means->blas, tile->rows, tile->columns, nk, x + k,
-                        ldx, weight + k * tile->columns, tile->columns, k > 0 ? 1.0f : 0.0f,
-                        tile->y, tile->ld);
+        mha__product_nn(p->means->kernels, &p->means->blas, p->means->plan.few_rows, tile->rows,
+                        tile->columns, nk, x + k, ldx, weight + k * tile->columns, tile->columns,
+                        k > 0 ? 1.0f : 0.0f, tile->y, tile->ld);
     }
 }
 
@@ -187,10 +189,10 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
     int64_t ldx = 0;
     const float *x = input_rows(p, &tile, lane, &ldx);
     mha__profile_to(clock, MHA__PROFILE_PROJECTIONS);
-    if (plan->fused) {
+    if (plan->fused && tile.rows > plan->few_rows) {
         panel_products(p, &tile, x, ldx, (void *)(mha__lane(p->means, lane) + plan->lane.panel));
     } else {
-        blas_products(p, &tile, x, ldx);
+        plain_products(p, &tile, x, ldx);
     }
     mha__profile_to(clock, MHA__PROFILE_PACKING);
     if (p->target == MHA__PROJECT_TO_ROWS) {

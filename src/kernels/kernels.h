@@ -115,9 +115,35 @@ struct mha__kernels {
                       int64_t rows,
                       int64_t columns);
 
-    /* c[j] = sum_p a[p] b[p, j] + beta c[j], n columns: a product with m = 1 */
-    void (*row_product)(
-        int64_t n, int64_t k, const float *a, const float *b, int64_t ldb, float beta, float *c);
+    /*
+     * S = Q K^T: q [rows, depth] with ldq, k [keys, depth] with ldk, s [rows, keys] with lds. K lies as it is
+     * given and is read once, whatever the rows; past its end it is asked for, not read. Any order of sums.
+     */
+    void (*few_dots)(int64_t rows,
+                     int64_t keys,
+                     int64_t depth,
+                     const float *q,
+                     int64_t ldq,
+                     const float *k,
+                     int64_t ldk,
+                     float *s,
+                     int64_t lds);
+
+    /*
+     * C = A B, or C += A B: a [m, k], b [k, n], c [m, n], plain matrices with their ld, for few rows m: B is
+     * read once as long as parts of it stay in the cache. C is not read unless `add`. The bits of a row depend
+     * on the sizes alone.
+     */
+    void (*few_product)(int64_t m,
+                        int64_t n,
+                        int64_t k,
+                        const float *a,
+                        int64_t lda,
+                        const float *b,
+                        int64_t ldb,
+                        bool add,
+                        float *c,
+                        int64_t ldc);
 
     /* c[i] = sum_p a[i, p] b[p] + beta c[i]: a product with n = 1; b has stride ldb, c stride ldc */
     void (*column_product)(int64_t m,

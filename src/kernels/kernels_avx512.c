@@ -8,11 +8,15 @@
 #define W_T               8
 #define PANEL_ROWS        12
 #define PANEL_VECTORS     2
+#define FEW_ROWS          4
 #define transpose_block   transpose_8x8
 
 typedef __m512 vec;
 typedef __mmask16 mask;
 
+#ifndef v_keep /* the emulated vectors of the tests fit no register */
+#define v_keep(x) __asm__("" : "+v"(x))
+#endif
 #define v_set1  _mm512_set1_ps
 #define v_load  _mm512_loadu_ps
 #define v_store _mm512_storeu_ps
@@ -63,6 +67,18 @@ static inline mask v_equal(vec a, vec b)
 static inline uint32_t v_bits_equal(vec a, vec b)
 {
     return v_equal(a, b);
+}
+
+/* Quarters of 128 bits hold four sums each after three rounds; then the quarters are added. */
+static inline void v_store_sums(float *to, vec a, vec b, vec c, vec d)
+{
+    const vec ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    const vec cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    const vec sums = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, _MM_SHUFFLE(1, 0, 1, 0)),
+                                   _mm512_shuffle_ps(ab, cd, _MM_SHUFFLE(3, 2, 3, 2)));
+    const __m256 half =
+        _mm256_add_ps(_mm512_castps512_ps256(sums), _mm512_extractf32x8_ps(sums, 1));
+    _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
 }
 
 #include "kernels/kernels_body.h"

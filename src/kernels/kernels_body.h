@@ -15,6 +15,7 @@
  *   v_less                  truth values; false where one is NaN
  *   v_bits_equal(a, b)      bit i: lane i is equal
  *   PANEL_ROWS, PANEL_VECTORS   the block of panel_product that fits the registers
+ *   v_store_sums, FEW_ROWS  see kernels_few.h
  *   W_T, transpose_block    transposes W_T x W_T numbers, see transpose below
  *
  * No include guard: it is included once by each kernels_<set>.c.
@@ -519,43 +520,7 @@ static void transpose(
     }
 }
 
-static void
-row_product(int64_t n, int64_t k, const float *a, const float *b, int64_t ldb, float beta, float *c)
-{
-    int64_t j = 0;
-    for (; j + 4 * W <= n; j += 4 * W) {
-        vec c0 = v_set1(0.0f);
-        vec c1 = c0;
-        vec c2 = c0;
-        vec c3 = c0;
-        for (int64_t p = 0; p < k; p++) {
-            const vec x = v_set1(a[p]);
-            const float *row = b + p * ldb + j;
-            c0 = v_fma(x, v_load(row), c0);
-            c1 = v_fma(x, v_load(row + W), c1);
-            c2 = v_fma(x, v_load(row + 2 * W), c2);
-            c3 = v_fma(x, v_load(row + 3 * W), c3);
-        }
-        if (beta != 0.0f) {
-            const vec y = v_set1(beta);
-            c0 = v_fma(y, v_load(c + j), c0);
-            c1 = v_fma(y, v_load(c + j + W), c1);
-            c2 = v_fma(y, v_load(c + j + 2 * W), c2);
-            c3 = v_fma(y, v_load(c + j + 3 * W), c3);
-        }
-        v_store(c + j, c0);
-        v_store(c + j + W, c1);
-        v_store(c + j + 2 * W, c2);
-        v_store(c + j + 3 * W, c3);
-    }
-    for (; j < n; j++) {
-        float sum = 0.0f;
-        for (int64_t p = 0; p < k; p++) {
-            sum += a[p] * b[p * ldb + j];
-        }
-        c[j] = beta == 0.0f ? sum : sum + beta * c[j];
-    }
-}
+#include "kernels/kernels_few.h"
 
 static void column_product(int64_t m,
                            int64_t k,
@@ -605,6 +570,7 @@ const struct mha__kernels MHA__TABLE(MHA__KERNELS_NAME) = {
     .scaled_rows = scaled_rows,
     .panel_copy = panel_copy,
     .transpose = transpose,
-    .row_product = row_product,
+    .few_dots = few_dots,
+    .few_product = few_product,
     .column_product = column_product,
 };

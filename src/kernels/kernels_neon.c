@@ -9,11 +9,13 @@
 #define W_T               4
 #define PANEL_ROWS        8
 #define PANEL_VECTORS     2
+#define FEW_ROWS          4
 #define transpose_block   transpose_4x4
 
 typedef float32x4_t vec;
 typedef uint32x4_t mask;
 
+#define v_keep(x) __asm__("" : "+w"(x))
 #define v_set1    vdupq_n_f32
 #define v_load    vld1q_f32
 #define v_store   vst1q_f32
@@ -78,6 +80,11 @@ static inline void transpose_4x4(float *to, int64_t ld_to, const float *from, in
     vst1q_f32(to + ld_to, vcombine_f32(vget_low_f32(low.val[1]), vget_low_f32(high.val[1])));
     vst1q_f32(to + 2 * ld_to, vcombine_f32(vget_high_f32(low.val[0]), vget_high_f32(high.val[0])));
     vst1q_f32(to + 3 * ld_to, vcombine_f32(vget_high_f32(low.val[1]), vget_high_f32(high.val[1])));
+}
+
+static inline void v_store_sums(float *to, vec a, vec b, vec c, vec d)
+{
+    vst1q_f32(to, vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)));
 }
 
 #include "kernels/kernels_body.h"

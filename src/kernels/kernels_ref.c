@@ -180,15 +180,46 @@ static void transpose(
     }
 }
 
-static void
-row_product(int64_t n, int64_t k, const float *a, const float *b, int64_t ldb, float beta, float *c)
+static void few_dots(int64_t rows,
+                     int64_t keys,
+                     int64_t depth,
+                     const float *q,
+                     int64_t ldq,
+                     const float *k,
+                     int64_t ldk,
+                     float *s,
+                     int64_t lds)
 {
-    for (int64_t j = 0; j < n; j++) {
-        float sum = 0.0f;
-        for (int64_t p = 0; p < k; p++) {
-            sum += a[p] * b[p * ldb + j];
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < keys; c++) {
+            float sum = 0.0f;
+            for (int64_t d = 0; d < depth; d++) {
+                sum += q[r * ldq + d] * k[c * ldk + d];
+            }
+            s[r * lds + c] = sum;
         }
-        c[j] = beta == 0.0f ? sum : sum + beta * c[j];
+    }
+}
+
+static void few_product(int64_t m,
+                        int64_t n,
+                        int64_t k,
+                        const float *a,
+                        int64_t lda,
+                        const float *b,
+                        int64_t ldb,
+                        bool add,
+                        float *c,
+                        int64_t ldc)
+{
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            float sum = 0.0f;
+            for (int64_t p = 0; p < k; p++) {
+                sum += a[i * lda + p] * b[p * ldb + j];
+            }
+            c[i * ldc + j] = add ? c[i * ldc + j] + sum : sum;
+        }
     }
 }
 
@@ -226,6 +257,7 @@ const struct mha__kernels mha__kernels_ref = {
     .scaled_rows = scaled_rows,
     .panel_copy = panel_copy,
     .transpose = transpose,
-    .row_product = row_product,
+    .few_dots = few_dots,
+    .few_product = few_product,
     .column_product = column_product,
 };

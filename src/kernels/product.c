@@ -3,6 +3,7 @@
 
 void mha__product_nn(const struct mha__kernels *kernels,
                      const struct mha__blas_state *blas,
+                     int64_t few,
                      int64_t m,
                      int64_t n,
                      int64_t k,
@@ -14,10 +15,10 @@ void mha__product_nn(const struct mha__kernels *kernels,
                      float *c,
                      int64_t ldc)
 {
-    if (m == 1) {
-        kernels->row_product(n, k, a, b, ldb, beta, c);
-    } else if (n == 1) {
+    if (n == 1) {
         kernels->column_product(m, k, a, lda, b, ldb, beta, c, ldc);
+    } else if (m == 1 || m <= few) {
+        kernels->few_product(m, n, k, a, lda, b, ldb, beta != 0.0f, c, ldc);
     } else {
         mha__blas_gemm_nn(blas, m, n, k, a, lda, b, ldb, beta, c, ldc);
     }

@@ -157,6 +157,51 @@ static inline emulated_512 emulated_abs(emulated_512 x)
     return x;
 }
 
+/* Of every four numbers of a and of b the first two by turns, or the last two. */
+static inline emulated_512 emulated_unpack(emulated_512 a, emulated_512 b, int last)
+{
+    emulated_512 r;
+    for (int i = 0; i < 16; i += 4) {
+        for (int half = 0; half < 2; half++) {
+            r.lane[i + 2 * half] = a.lane[i + 2 * last + half];
+            r.lane[i + 2 * half + 1] = b.lane[i + 2 * last + half];
+        }
+    }
+    return r;
+}
+
+static inline emulated_512 emulated_unpacklo(emulated_512 a, emulated_512 b)
+{
+    return emulated_unpack(a, b, 0);
+}
+
+static inline emulated_512 emulated_unpackhi(emulated_512 a, emulated_512 b)
+{
+    return emulated_unpack(a, b, 1);
+}
+
+/* Of every four numbers two of a, then two of b, each picked by two bits of `pick`. */
+static inline emulated_512 emulated_shuffle(emulated_512 a, emulated_512 b, int pick)
+{
+    emulated_512 r;
+    for (int i = 0; i < 16; i += 4) {
+        for (int n = 0; n < 4; n++) {
+            r.lane[i + n] = (n < 2 ? a : b).lane[i + (pick >> (2 * n) & 3)];
+        }
+    }
+    return r;
+}
+
+static inline __m256 emulated_half(emulated_512 x, int half)
+{
+    return _mm256_loadu_ps(x.lane + 8 * half);
+}
+
+static inline __m256 emulated_first_half(emulated_512 x)
+{
+    return emulated_half(x, 0);
+}
+
 /* Halves to halves, as compilers expand the reductions. */
 static inline float emulated_reduce_add(emulated_512 x)
 {
@@ -199,6 +244,11 @@ static inline float emulated_reduce_max(emulated_512 x)
 #undef _mm512_mask_blend_ps
 #undef _mm512_setzero_ps
 #undef _mm512_cmp_ps_mask
+#undef _mm512_unpacklo_ps
+#undef _mm512_unpackhi_ps
+#undef _mm512_shuffle_ps
+#undef _mm512_castps512_ps256
+#undef _mm512_extractf32x8_ps
 
 #define __m512               emulated_512
 #define __m512i              emulated_512i
@@ -225,6 +275,13 @@ static inline float emulated_reduce_max(emulated_512 x)
 #define _mm512_mask_blend_ps emulated_blend
 #define _mm512_setzero_ps()  emulated_set1(0.0f)
 #define _mm512_cmp_ps_mask   emulated_compare /* _CMP_LT_OQ and _CMP_EQ_OQ are used */
+
+#define _mm512_unpacklo_ps     emulated_unpacklo
+#define _mm512_unpackhi_ps     emulated_unpackhi
+#define _mm512_shuffle_ps      emulated_shuffle
+#define _mm512_castps512_ps256 emulated_first_half
+#define _mm512_extractf32x8_ps emulated_half
+#define v_keep(x)              ((void)(x))
 
 /* A name of its own, beside the set that the library holds. */
 #define mha__kernels_avx512 emulated_kernels_avx512

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of few rows with a matrix that is read in place, once: part of kernels_body.h, for any width. Of the
+ * including file they need, beside what stands there:
+ *
+ *   v_store_sums(to, a, b, c, d)   to[0 .. 3] = the sums of four vectors
+ *   FEW_ROWS                       rows of few_dots that share four keys in registers, 2 or 4
+ *   v_keep(x)                      a hint that x stays in its register
+ *
+ * What bounds them for a row or two is memory, so rows are asked for AHEAD bytes before they are used: past the
+ * end of a page no CPU guesses.
+ */
+enum { AHEAD = 8192, LINE = 16 /* numbers */, FEW_MOST = 6 /* rows of few_product at once */ };
+
+/* The last depth % W features. */
+static inline void add_last_features(int rows,
+                                     int keys,
+                                     int64_t depth,
+                                     const float *q,
+                                     int64_t ldq,
+                                     const float *k,
+                                     int64_t ldk,
+                                     float *s,
+                                     int64_t lds)
+{
+    for (int r = 0; r < rows; r++) {
+        for (int c = 0; c < keys; c++) {
+            for (int64_t d = depth / W * W; d < depth; d++) {
+                s[r * lds + c] += q[r * ldq + d] * k[c * ldk + d];
+            }
+        }
+    }
+}
+
+/* rows x keys sums over depth in registers; `rows` and `keys`, 4 or 8, are constants where this is inlined. */
+static inline __attribute__((always_inline)) void dots_block(int rows,
+                                                             int keys,
+                                                             int64_t depth,
+                                                             const float *q,
+                                                             int64_t ldq,
+                                                             const float *k,
+                                                             int64_t ldk,
+                                                             float *s,
+                                                             int64_t lds)
+{
+    vec sum[FEW_ROWS][8];
+    const float *key[8];
+    UNROLL
+    for (int c = 0; c < keys; c++) {
+        key[c] = k + c * ldk;
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            sum[r][c] = v_set1(0.0f);
+        }
+    }
+    for (int64_t d = 0; d + W <= depth; d += W) {
+        vec x[8];
+        UNROLL
+        for (int c = 0; c < keys; c++) {
+            x[c] = v_load(key[c] + d);
+            if (rows > 1) {
+                v_keep(x[c]); // GCC would load it again for every row
+            }
+        }
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            const vec y = v_load(q + r * ldq + d);
+            UNROLL
+            for (int c = 0; c < keys; c++) {
+                sum[r][c] = v_fma(y, x[c], sum[r][c]);
+            }
+        }
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        UNROLL
+        for (int c = 0; c < keys; c += 4) {
+            v_store_sums(s + r * lds + c, sum[r][c], sum[r][c + 1], sum[r][c + 2], sum[r][c + 3]);
+        }
+    }
+    if (depth % W != 0) {
+        add_last_features(rows, keys, depth, q, ldq, k, ldk, s, lds);
+    }
+}
+
+/* One key after the last four. */
+static void last_dots(
+    int64_t rows, int64_t depth, const float *q, int64_t ldq, const float *k, float *s, int64_t lds)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        vec sums = v_set1(0.0f);
+        for (int64_t d = 0; d + W <= depth; d += W) {
+            sums = v_fma(v_load(q + r * ldq + d), v_load(k + d), sums);
+        }
+        s[r * lds] = v_sum(sums);
+        add_last_features(1, 1, depth, q + r * ldq, ldq, k, 0, s + r * lds, lds);
+    }
+}
+
+static void few_dots(int64_t rows,
+                     int64_t keys,
+                     int64_t depth,
+                     const float *q,
+                     int64_t ldq,
+                     const float *k,
+                     int64_t ldk,
+                     float *s,
+                     int64_t lds)
+{
+    const int64_t ahead = AHEAD / 4 / depth * ldk;
+    int64_t c = 0;
+    for (; rows == 1 && c + 8 <= keys; c += 8) {
+        for (int i = 0; i < 8; i++) {
+            ask_for(k + (c + i) * ldk + ahead, depth);
+        }
+        dots_block(1, 8, depth, q, ldq, k + c * ldk, ldk, s + c, lds);
+    }
+    for (; c + 4 <= keys; c += 4) {
+        const float *four = k + c * ldk;
+        for (int i = 0; i < 4; i++) {
+            ask_for(four + i * ldk + ahead, depth);
+        }
+        int64_t r = 0;
+        for (; r + FEW_ROWS <= rows; r += FEW_ROWS) {
+            dots_block(FEW_ROWS, 4, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds);
+        }
+        for (; r + 2 <= rows && FEW_ROWS > 2; r += 2) {
+            dots_block(2, 4, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds);
+        }
+        if (r < rows) {
+            dots_block(1, 4, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds);
+        }
+    }
+    for (; c < keys; c++) {
+        last_dots(rows, depth, q, ldq, k + c * ldk, s + c, lds);
+    }
+}
+
+/* rows x (vectors W) numbers of C in registers, both constants where this is inlined: A comes by broadcast. */
+static inline __attribute__((always_inline)) void few_block(int rows,
+                                                            int vectors,
+                                                            int64_t k,
+                                                            const float *a,
+                                                            int64_t lda,
+                                                            const float *b,
+                                                            int64_t ldb,
+                                                            int64_t ahead,
+                                                            bool add,
+                                                            float *c,
+                                                            int64_t ldc)
+{
+    vec sum[FEW_MOST][8];
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            sum[r][v] = v_set1(0.0f);
+        }
+    }
+    for (int64_t p = 0; p < k; p++) {
+        const float *from = b + p * ldb;
+        UNROLL
+        for (int v = 0; v < vectors * W; v += LINE) {
+            __builtin_prefetch(from + ahead + v);
+        }
+        vec row[8];
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            row[v] = v_load(from + v * W);
+        }
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            const vec x = v_set1(a[r * lda + p]);
+            UNROLL
+            for (int v = 0; v < vectors; v++) {
+                sum[r][v] = v_fma(x, row[v], sum[r][v]);
+            }
+        }
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            float *to = c + r * ldc + v * W;
+            v_store(to, add ? v_add(v_load(to), sum[r][v]) : sum[r][v]);
+        }
+    }
+}
+
+/* All n columns of `rows` rows, `most` vectors at a time; the last n % W ones by themselves. */
+static inline __attribute__((always_inline)) void few_rows(int rows,
+                                                           int most,
+                                                           int64_t n,
+                                                           int64_t k,
+                                                           const float *a,
+                                                           int64_t lda,
+                                                           const float *b,
+                                                           int64_t ldb,
+                                                           int64_t ahead,
+                                                           bool add,
+                                                           float *c,
+                                                           int64_t ldc)
+{
+    int64_t j = 0;
+    for (; j + most * W <= n; j += most * W) {
+        few_block(rows, most, k, a, lda, b + j, ldb, ahead, add, c + j, ldc);
+    }
+    if (most > 4 && j + 4 * W <= n) {
+        few_block(rows, 4, k, a, lda, b + j, ldb, ahead, add, c + j, ldc);
+        j += 4 * W;
+    }
+    if (most > 2 && j + 2 * W <= n) {
+        few_block(rows, 2, k, a, lda, b + j, ldb, ahead, add, c + j, ldc);
+        j += 2 * W;
+    }
+    if (j + W <= n) {
+        few_block(rows, 1, k, a, lda, b + j, ldb, ahead, add, c + j, ldc);
+        j += W;
+    }
+    if (j < n && n >= W) {
+        // a whole vector that ends at the last column, of which the new columns are kept
+        float last[FEW_MOST * W];
+        few_block(rows, 1, k, a, lda, b + n - W, ldb, ahead, false, last, W);
+        for (int r = 0; r < rows; r++) {
+            for (int64_t x = j; x < n; x++) {
+                const float sum = last[r * W + x - (n - W)];
+                c[r * ldc + x] = add ? c[r * ldc + x] + sum : sum;
+            }
+        }
+        return;
+    }
+    for (; j < n; j++) {
+        for (int r = 0; r < rows; r++) {
+            float sum = 0.0f;
+            for (int64_t p = 0; p < k; p++) {
+                sum += a[r * lda + p] * b[p * ldb + j];
+            }
+            c[r * ldc + j] = add ? c[r * ldc + j] + sum : sum;
+        }
+    }
+}
+
+/* Rows of B that stay in the first-level cache while all rows of A meet them: 16 KB, 16 at least. */
+static inline int64_t few_depth(int64_t n)
+{
+    const int64_t rows = 16384 / 4 / n / 16 * 16;
+    return rows < 16 ? 16 : rows;
+}
+
+static void few_product(int64_t m,
+                        int64_t n,
+                        int64_t k,
+                        const float *a,
+                        int64_t lda,
+                        const float *b,
+                        int64_t ldb,
+                        bool add,
+                        float *c,
+                        int64_t ldc)
+{
+    if (m == 1) {
+        const int64_t ahead = AHEAD / 4 / (n < 8 * W ? n : 8 * W) * ldb;
+        few_rows(1, 8, n, k, a, lda, b, ldb, ahead, add, c, ldc);
+        return;
+    }
+    const int64_t depth = few_depth(n);
+    for (int64_t p = 0, part; p < k; p += part, add = true) {
+        part = k - p < depth ? k - p : depth;
+        const float *x = a + p;
+        const float *y = b + p * ldb;
+        int64_t ahead = depth * ldb; // the next part, while the first rows meet this one
+        int64_t i = 0;
+        for (; i + FEW_MOST <= m; i += FEW_MOST, ahead = 0) {
+            few_rows(FEW_MOST, 2, n, part, x + i * lda, lda, y, ldb, ahead, add, c + i * ldc, ldc);
+        }
+        for (; i + 4 <= m; i += 4, ahead = 0) {
+            few_rows(4, 2, n, part, x + i * lda, lda, y, ldb, ahead, add, c + i * ldc, ldc);
+        }
+        for (; i + 2 <= m; i += 2, ahead = 0) {
+            few_rows(2, 4, n, part, x + i * lda, lda, y, ldb, ahead, add, c + i * ldc, ldc);
+        }
+        for (; i < m; i++, ahead = 0) {
+            few_rows(1, 8, n, part, x + i * lda, lda, y, ldb, ahead, add, c + i * ldc, ldc);
+        }
+    }
+}
