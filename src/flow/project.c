@@ -127,26 +127,58 @@ static void pack_heads(const struct mha__projection *p, int64_t task)
                               0, keys ? p->problem->D : p->problem->Dv, from, p->from.token);
 }
 
+/* A panel of a weight: inputs k .. k+nk-1 of some outputs, [nk][columns of the tile]. */
+struct weight_panel {
+    const float *data;
+    int64_t n, columns;
+    int64_t k, inputs;
+};
+
+/* The panel at (n, k), cut to the tile and to k_block inputs; inputs = 0 past the last. */
+static struct weight_panel
+panel_at(const struct mha__projection *p, const struct tile *tile, int64_t n, int64_t k)
+{
+    struct weight_panel panel = {.n = n, .k = k};
+    if (k == p->weight->in) {
+        panel.n += p->means->kernels->panel;
+        panel.k = 0;
+    }
+    if (panel.n < tile->columns) {
+        panel.columns = smaller(p->means->kernels->panel, tile->columns - panel.n);
+        panel.inputs = smaller(p->means->plan.k_block, p->weight->in - panel.k);
+        panel.data =
+            p->weight->tiles + tile->n0 * p->weight->in + panel.k * tile->columns + panel.n;
+    }
+    return panel;
+}
+
 /*
- * Y = X W^T by our own kernel: a panel of the weights is copied side by side, some inputs at a time, so that
- * it stays in the first-level cache for all rows of the tile.
+ * Y = X W^T by our own kernel: a panel of the weight is copied side by side, some inputs at a time, so that it
+ * stays in the first-level cache for all rows of the tile. Its numbers lie a row of the tile of W apart, one
+ * cache line each, which no CPU foresees: those of the next panel are asked for between the products.
  */
 static void panel_products(const struct mha__projection *p,
                            const struct tile *tile,
                            const float *x,
                            int64_t ldx,
-                           float *panel)
+                           float *copy)
 {
+    enum { ROWS = 24 };
     const struct mha__kernels *kernels = p->means->kernels;
-    const float *weight = p->weight->tiles + tile->n0 * p->weight->in;
-    for (int64_t n = 0; n < tile->columns; n += kernels->panel) {
-        const int64_t columns = smaller(kernels->panel, tile->columns - n);
-        for (int64_t k = 0, nk; k < p->weight->in; k += nk) {
-            nk = smaller(p->means->plan.k_block, p->weight->in - k);
-            (void)kernels->panel_copy(panel, kernels->panel, 0, weight + k * tile->columns + n,
-                                      tile->columns, nk, columns);
-            kernels->panel_product(tile->rows, columns, nk, x + k, ldx, panel, 0, k > 0,
-                                   tile->y + n, tile->ld);
+    const int64_t steps = tiles_of(tile->rows, ROWS);
+    for (struct weight_panel panel = panel_at(p, tile, 0, 0), next; panel.inputs > 0;
+         panel = next) {
+        (void)kernels->panel_copy(copy, kernels->panel, 0, panel.data, tile->columns, panel.inputs,
+                                  panel.columns);
+        next = panel_at(p, tile, panel.n, panel.k + panel.inputs);
+        const int64_t share = tiles_of(next.inputs, steps);
+        for (int64_t r = 0, asked = 0; r < tile->rows; r += ROWS) {
+            for (int64_t end = smaller(asked + share, next.inputs); asked < end; asked++) {
+                mha__prefetch(next.data + asked * tile->columns, next.columns);
+            }
+            kernels->panel_product(smaller(ROWS, tile->rows - r), panel.columns, panel.inputs,
+                                   x + r * ldx + panel.k, ldx, copy, 0, panel.k > 0,
+                                   tile->y + r * tile->ld + panel.n, tile->ld);
         }
     }
 }
