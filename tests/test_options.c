@@ -113,24 +113,46 @@ static void name_case(int i)
     print_error("MHA_TEST_CASE=%d: %s\n", i, text);
 }
 
-static void options_in_every_pair_equal_the_reference_and_hidden_numbers_change_no_bit(void **state)
+/* Whether a plan of it reads keys and values in place. */
+static int is_direct(const trial *p)
 {
-    (void)state;
+    mha_context *ctx = NULL;
+    mha_plan *plan = NULL;
+    mha_layer *layer = trial_layer(p);
+    mha_mask *mask = trial_mask(p);
+    SUCCEEDS(mha_context_create(&ctx, err));
+    SUCCEEDS(mha_plan_create(ctx, layer, mask, p->B, p->T, p->S, 0, &plan, err));
+    const int direct = strncmp(mha_plan_algorithm(plan), "direct", 6) == 0;
+    mha_plan_destroy(plan);
+    mha_context_destroy(ctx);
+    mha_mask_destroy(mask);
+    mha_layer_destroy(layer);
+    return direct;
+}
+
+/* All cases, or all of them with few queries; at least this share must read keys and values in place. */
+static void run_cases(int few, double in_place)
+{
     const uint64_t seed = (uint64_t)number_from_environment("MHA_TEST_SEED", 20240607);
     const int only = number_from_environment("MHA_TEST_CASE", -1);
     const int least = number_from_environment("MHA_TEST_CASES", LEAST);
-    int missed = 0, refused = 0, wrong = 0;
+    int missed = 0, refused = 0, wrong = 0, direct = 0;
     int count = sweep_make(cases, least, MOST, BUDGET, seed, &missed);
     int64_t hidden = 0;
     double worst = 0;
     for (int i = 0; i < count; ++i) {
+        if (few) {
+            sweep_make_few(&cases[i]);
+        }
         if (only >= 0 && i != only) {
             continue;
         }
         current = i;
         trial p;
         sweep_trial(&cases[i], &p, FILL);
-        refused += sweep_status(&p) != MHA_OK;
+        const int is_refused = sweep_status(&p) != MHA_OK;
+        refused += is_refused;
+        direct += few && !is_refused && is_direct(&p);
         trial_end(&p);
         const double ratio = run_case(&cases[i], &hidden);
         if (ratio > 1) {
@@ -150,7 +172,20 @@ static void options_in_every_pair_equal_the_reference_and_hidden_numbers_change_
         assert_true(count >= least && count < MOST);
         assert_true(count - refused > count * 2 / 3);
         assert_true(refused > 0 && hidden > 0 && worst > 0);
+        assert_true(direct >= in_place * (count - refused));
     }
+}
+
+static void options_in_every_pair_equal_the_reference_and_hidden_numbers_change_no_bit(void **state)
+{
+    (void)state;
+    run_cases(0, 0);
+}
+
+static void options_of_few_queries_do_so_on_keys_and_values_in_place(void **state)
+{
+    (void)state;
+    run_cases(1, 0.5);
 }
 
 static int name_the_case_that_stopped(void **state)
@@ -168,6 +203,8 @@ int main(void)
         cmocka_unit_test_teardown(
             options_in_every_pair_equal_the_reference_and_hidden_numbers_change_no_bit,
             name_the_case_that_stopped),
+        cmocka_unit_test_teardown(options_of_few_queries_do_so_on_keys_and_values_in_place,
+                                  name_the_case_that_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,7 +196,7 @@ static void plan_says_all_of_it_as_text_and_names_its_algorithm(void **state)
 {
     (void)state;
     fixture f = core(2, 2, 8, 8);
-    mha_plan *plan = plan_of(&f, 1, 10, 10, 0);
+    mha_plan *plan = plan_of(&f, 1, 100, 10, 0);
     char text[4096], part[8] = "#######";
     int64_t length = mha_plan_describe(plan, NULL, 0);
     assert_in_range(length, 40, 4000);
@@ -209,6 +209,16 @@ static void plan_says_all_of_it_as_text_and_names_its_algorithm(void **state)
     assert_int_equal(mha_plan_describe(plan, part, 4), length);
     assert_int_equal(strlen(part), 3);
     assert_int_equal(part[4], '#');
+    mha_plan_destroy(plan);
+
+    plan = plan_of(&f, 1, 1, 2000, 0); /* one token: nothing is packed, the keys are cut in four */
+    assert_int_equal(strncmp(mha_plan_algorithm(plan), "direct", 6), 0);
+    assert_int_equal(mha_plan_query_tile(plan), 1);
+    assert_int_equal(mha_plan_tasks(plan), 2 * 4);
+    assert_true(mha_plan_packed_bytes(plan) < 100);
+    mha_plan_destroy(plan);
+    plan = plan_of(&f, 1, 1, 2000, MHA_PLAN_WEIGHTS); /* the weights want whole rows */
+    assert_int_not_equal(strncmp(mha_plan_algorithm(plan), "direct", 6), 0);
     mha_plan_destroy(plan);
     fixture_end(&f);
 }

@@ -31,6 +31,9 @@ static struct mha__planner_request draw_request(draw *d, int64_t most)
         .gather = draw_chance(d, 0.3),
         .banded = draw_chance(d, 0.5),
         .weights = draw_chance(d, 0.5),
+        .scores = draw_chance(d, 0.2),
+        .fused = draw_chance(d, 0.5),
+        .panel = draw_chance(d, 0.5) ? 16 : 32,
         .threads = draw_int(d, 1, 64),
         .blas = blas_state((int)draw_int(d, 0, 1), (int)draw_int(d, 0, 1)),
     };
@@ -66,7 +69,8 @@ static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void 
         assert_true(p.key_tile >= 64 && p.key_tile % 64 == 0);
         assert_int_equal(p.query_tiles, ceil_div(r.T, p.query_tile));
         assert_int_equal(p.key_tiles, ceil_div(r.S, p.key_tile));
-        assert_int_equal(p.tasks, r.B * r.H * p.query_tiles);
+        assert_int_equal(p.tasks, p.direct ? r.B * r.G * p.key_splits : r.B * r.H * p.query_tiles);
+        assert_int_equal(p.rows, p.direct ? r.T * (r.H / r.G) : p.query_tile);
         assert_true(p.score_ld >= p.key_tile && p.score_ld % 16 == 0);
         assert_in_range(p.lanes, 1, r.threads);
 
@@ -76,18 +80,34 @@ static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void 
         if (r.project_out) {
             assert_piece(p.o_heads, f * r.B * r.T * r.H * r.Dv, p.bytes);
         }
-        assert_piece(p.keys, f * r.B * r.G * p.key_tiles * p.key_tile * r.D, p.values);
-        assert_piece(p.values, f * r.B * r.G * r.S * r.Dv, p.nonfinite);
+        const int64_t keys = p.direct ? r.S : p.key_tiles * p.key_tile;
+        if (!p.direct || r.project_k) {
+            assert_piece(p.keys, f * r.B * r.G * keys * r.D, p.values);
+        }
+        if (!p.direct || r.project_v) {
+            assert_piece(p.values, f * r.B * r.G * keys * p.values_ld, p.nonfinite);
+        }
+        assert_true(p.values_ld >= r.Dv);
+        if (p.direct) {
+            assert_false(r.weights || r.scores);
+            assert_true(p.key_splits >= 1 && p.key_splits * p.split_tiles >= p.key_tiles);
+            assert_true(p.key_splits == 1 || (p.key_splits - 1) * p.split_tiles < p.key_tiles);
+        }
+        if (p.key_splits > 1) {
+            assert_piece(p.partials, f * p.tasks * p.rows * (p.values_ld + 3), p.arrived);
+            assert_piece(p.arrived, 4 * r.B * r.G, p.lane0);
+        }
         assert_piece(p.nonfinite, r.B * r.G * p.key_tiles, p.lane0);
         assert_piece(p.lane0, p.lanes * p.lane.bytes, p.bytes);
-        assert_true(p.packed_bytes >= p.lane0 - p.keys);
+        assert_true(p.packed_bytes >= p.nonfinite + r.B * r.G * p.key_tiles - p.keys);
         assert_int_equal(p.lane.bytes % 64, 0);
 
         const struct mha__planner_lane *l = &p.lane;
-        assert_piece(l->queries, f * p.query_tile * r.D, l->scores);
-        assert_piece(l->scores, f * p.query_tile * p.score_ld, l->out);
-        assert_piece(l->out, f * p.query_tile * r.Dv, l->values);
-        assert_piece(l->visible, 8 * p.query_tile * p.key_tile / 64, l->maxima);
+        assert_piece(l->queries, f * p.rows * r.D, l->scores);
+        assert_piece(l->scores, f * p.score_rows * p.score_ld, l->out);
+        assert_piece(l->out, f * p.rows * p.values_ld, l->values);
+        assert_piece(l->values, f * p.key_tile * p.values_ld, l->rows);
+        assert_piece(l->visible, 8 * p.rows * p.key_tile / 64, l->heads);
         assert_piece(l->maxima, r.weights ? f * p.key_tiles * p.query_tile : 0, l->bytes);
         if (r.project_q || r.project_k || r.project_v || r.project_out) {
             assert_piece(l->product, f * p.row_tile * mha__planner_weight_tile(&r.blas), l->bytes);
@@ -109,6 +129,8 @@ static void plans_do_not_depend_on_the_number_of_threads_but_for_the_lanes(void 
         assert_int_equal(one.query_tile, many.query_tile);
         assert_int_equal(one.key_tile, many.key_tile);
         assert_int_equal(one.tasks, many.tasks);
+        assert_int_equal(one.direct, many.direct);
+        assert_int_equal(one.key_splits, many.key_splits);
         assert_int_equal(one.row_tile, many.row_tile);
         assert_int_equal(one.k_block, many.k_block);
         assert_int_equal(one.packed_bytes, many.packed_bytes);
@@ -169,6 +191,7 @@ static void sizes_that_overflow_are_no_plan(void **state)
     r.Eq = r.Ek = r.Ev = 64;
     r.threads = 1;
     r.blas = blas_state(0, 0);
+    r.project_k = true;
     assert_false(mha__planner_make(&r, &p));
     r.S = 1;
     r.T = huge;
@@ -176,6 +199,78 @@ static void sizes_that_overflow_are_no_plan(void **state)
     assert_false(mha__planner_make(&r, &p));
     r.T = 1;
     assert_true(mha__planner_make(&r, &p));
+}
+
+static struct mha__planner_plan plan_of(struct mha__planner_request r)
+{
+    struct mha__planner_plan p;
+    r.D = r.Dv = 64;
+    r.Eq = r.Ek = r.Ev = 64;
+    r.threads = 1;
+    r.panel = r.panel > 0 ? r.panel : 16;
+    assert_true(mha__planner_make(&r, &p));
+    return p;
+}
+
+/* By the queries that share a key, with either engine, unless an option needs packed keys or whole rows. */
+static void few_queries_take_keys_and_values_in_place(void **state)
+{
+    (void)state;
+    for (int fused = 0; fused < 2; ++fused) {
+        const struct mha__planner_request few = {
+            .B = 1, .T = 1, .S = 5000, .H = 8, .G = 8, .blas = blas_state(0, 0), .fused = fused};
+        struct mha__planner_request r = few;
+        const struct mha__planner_plan p = plan_of(r);
+        assert_true(p.direct);
+        assert_non_null(strstr(p.algorithm, "direct"));
+        assert_true(p.packed_bytes < 4096);
+        r.T = 40;
+        assert_true(plan_of(r).direct);
+        r.T = 41;
+        assert_false(plan_of(r).direct);
+        r.H = 64;
+        r.T = 8;
+        assert_true(plan_of(r).direct);
+        r.T = 9;
+        assert_false(plan_of(r).direct);
+        r.H = 8 * 600; // too many rows for a tile of scores
+        r.T = 1;
+        assert_false(plan_of(r).direct);
+        r = few;
+        r.panel = 32;
+        r.T = 16;
+        assert_true(plan_of(r).direct);
+        r.T = 17;
+        assert_false(plan_of(r).direct);
+        for (int option = 0; option < 3; ++option) {
+            r = few;
+            r.weights = option == 0;
+            r.scores = option == 1;
+            r.rotary_size = option == 2 ? 8 : 0;
+            r.rotary_key_tables = option == 2;
+            assert_false(plan_of(r).direct);
+        }
+    }
+}
+
+/* One head has work for many threads; a short call is not cut. */
+static void keys_of_a_long_call_are_cut_into_chunks_by_the_shape(void **state)
+{
+    (void)state;
+    struct mha__planner_request r = {.B = 1, .T = 1, .S = 65536, .H = 1, .G = 1};
+    r.blas = blas_state(0, 0);
+    struct mha__planner_plan p = plan_of(r);
+    assert_in_range(p.key_splits, 32, 64);
+    assert_int_equal(p.tasks, p.key_splits);
+    r.S = 512;
+    assert_int_equal(plan_of(r).key_splits, 1);
+    r.S = 513;
+    assert_int_equal(plan_of(r).key_splits, 2);
+    r.S = 65536;
+    r.B = 64;
+    assert_int_equal(plan_of(r).key_splits, 1);
+    r.S = 0;
+    assert_int_equal(plan_of(r).key_splits, 1);
 }
 
 int main(void)
@@ -186,6 +281,8 @@ int main(void)
         cmocka_unit_test(tiles_of_a_confined_blas_stay_below_what_it_threads_at_usual_head_sizes),
         cmocka_unit_test(workspace_of_a_long_sequence_grows_with_its_length_not_its_square),
         cmocka_unit_test(sizes_that_overflow_are_no_plan),
+        cmocka_unit_test(few_queries_take_keys_and_values_in_place),
+        cmocka_unit_test(keys_of_a_long_call_are_cut_into_chunks_by_the_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

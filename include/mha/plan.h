@@ -48,14 +48,15 @@ MHA_API void mha_plan_destroy(mha_plan *plan);
 /** Bytes of workspace, beside inputs and outputs, for contiguous tensors and without other outputs than
  * those asked for; strided inputs to a projection take some rows more a thread. */
 MHA_API int64_t mha_plan_workspace_bytes(const mha_plan *plan);
-/** Of those, the packed keys and values. */
+/** Of those, the packed keys and values; for few queries the projected ones, if they are projected. */
 MHA_API int64_t mha_plan_packed_bytes(const mha_plan *plan);
 /** Bytes of the weights output: 4*B*H*T*S' if MHA_PLAN_WEIGHTS was asked for, else 0. */
 MHA_API int64_t mha_plan_weights_bytes(const mha_plan *plan);
 /** Useful floating-point operations: 2*B*H*pairs*(D + Dv), with the visible (i, j) pairs, and
  * 2*in*out a row for each projection. */
 MHA_API int64_t mha_plan_flops(const mha_plan *plan);
-/** Independent tasks of the attention: batch rows * heads * query tiles. */
+/** Independent tasks of the attention: batch rows * heads * query tiles; for few queries batch rows *
+ * key-value heads * chunks of keys. */
 MHA_API int64_t mha_plan_tasks(const mha_plan *plan);
 /** Queries a tile. */
 MHA_API int64_t mha_plan_query_tile(const mha_plan *plan);
@@ -66,8 +67,8 @@ MHA_API int32_t mha_plan_threads(const mha_plan *plan);
 /** The share of the T x S pairs that rules by position (causal, window, ranges, lengths, segments) leave
  * visible, 0 .. 1; the cells of boolean masks are not counted. NaN for NULL. */
 MHA_API double mha_plan_visible_share(const mha_plan *plan);
-/** The engine and tile table by name ("blas, packed tiles", "fused, own products"); static. NULL for
- * NULL. */
+/** The engine and tile table by name ("blas, packed tiles", "fused, own products"), or for few queries with
+ * either engine "direct, keys and values in place"; static. NULL for NULL. */
 MHA_API const char *mha_plan_algorithm(const mha_plan *plan);
 /** All of it as text, a line a fact; copied like mha_error_message. "" for NULL. */
 MHA_API int64_t mha_plan_describe(const mha_plan *plan, char *buf, int64_t cap);

@@ -20,8 +20,7 @@ static void name_task(struct mha__attend_task *t, int64_t number)
     t->rows = p->T - t->i0 < plan->query_tile ? p->T - t->i0 : plan->query_tile;
 }
 
-/* What belongs to head h of the task. */
-static void name_head(struct mha__attend_task *t, int64_t h)
+void mha__attend_name_head(struct mha__attend_task *t, int64_t h)
 {
     const struct mha__problem *p = t->problem;
     t->h = h;
@@ -33,7 +32,7 @@ static void name_head(struct mha__attend_task *t, int64_t h)
     t->slope = !p->alibi ? 0.0f : p->slopes ? p->slopes[h] : mha__alibi_default_slope(p->H, h);
 }
 
-static void find_scratch(struct mha__attend_task *t, int64_t lane)
+void mha__attend_find_scratch(struct mha__attend_task *t, int64_t lane)
 {
     char *memory = mha__lane(t->means, lane);
     const struct mha__planner_plan *plan = &t->means->plan;
@@ -42,11 +41,11 @@ static void find_scratch(struct mha__attend_task *t, int64_t lane)
     t->o = (void *)(memory + plan->lane.out);
     t->finite_values = (void *)(memory + plan->lane.values);
     t->row_max = (void *)(memory + plan->lane.rows);
-    t->row_sum = t->row_max + plan->query_tile;
-    t->shrink = t->row_sum + plan->query_tile;
-    t->row_factor = t->shrink + plan->query_tile;
-    t->row_lse = t->row_factor + plan->query_tile;
-    t->p_ln_p = t->row_lse + plan->query_tile;
+    t->row_sum = t->row_max + plan->rows;
+    t->shrink = t->row_sum + plan->rows;
+    t->row_factor = t->shrink + plan->rows;
+    t->row_lse = t->row_factor + plan->rows;
+    t->p_ln_p = t->row_lse + plan->rows;
     t->maxima = (void *)(memory + plan->lane.maxima);
     t->block = (void *)(memory + plan->lane.block);
     t->spans = (void *)(memory + plan->lane.spans);
@@ -137,7 +136,7 @@ bool mha__attend_sees(const struct mha__attend_task *t,
  * q <- q_i, scaled before the product where that cannot overflow more than the score itself: |scale| <= 1;
  * else the finished sums are. Then turned by its position.
  */
-static void load_queries(struct mha__attend_task *t)
+void mha__attend_load_queries(struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
     const bool first = fabsf(t->scale) <= 1.0f;
@@ -163,25 +162,33 @@ static bool is_gated_off(const struct mha__attend_task *t)
            !p->lse.data && !p->entropy.data && !p->maximum.data;
 }
 
+void mha__attend_begin_rows(struct mha__attend_task *t, int64_t *first, int64_t *end)
+{
+    const struct mha__problem *p = t->problem;
+    mha__visibility_of_batch_row(p->rules, t->b, t->h, p->T, p->S, &t->row_rules);
+    *first = INT64_MAX;
+    *end = 0;
+    for (int64_t r = 0; r < t->rows; r++) {
+        t->spans[r] = mha__visibility_span(&t->row_rules, t->i0 + r);
+        if (t->spans[r].lo < t->spans[r].hi) {
+            *first = t->spans[r].lo < *first ? t->spans[r].lo : *first;
+            *end = t->spans[r].hi > *end ? t->spans[r].hi : *end;
+        }
+        t->row_max[r] = -INFINITY;
+        t->row_sum[r] = 0.0f;
+        t->p_ln_p[r] = 0.0f;
+    }
+}
+
 static void attend_head(struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
     const int64_t width = t->means->plan.key_tile;
     const bool whole = mha__attend_wants_scores(p) || mha__attend_wants_weights(p);
 
-    mha__visibility_of_batch_row(p->rules, t->b, t->h, p->T, p->S, &t->row_rules);
-    int64_t first = INT64_MAX; // keys that any row of this tile may see: first .. end-1
+    int64_t first = 0; // keys that any row of this tile may see: first .. end-1
     int64_t end = 0;
-    for (int64_t r = 0; r < t->rows; r++) {
-        t->spans[r] = mha__visibility_span(&t->row_rules, t->i0 + r);
-        if (t->spans[r].lo < t->spans[r].hi) {
-            first = t->spans[r].lo < first ? t->spans[r].lo : first;
-            end = t->spans[r].hi > end ? t->spans[r].hi : end;
-        }
-        t->row_max[r] = -INFINITY;
-        t->row_sum[r] = 0.0f;
-        t->p_ln_p[r] = 0.0f;
-    }
+    mha__attend_begin_rows(t, &first, &end);
     memset(t->o, 0, (size_t)(t->rows * t->means->plan.values_ld) * sizeof *t->o);
     if (is_gated_off(t)) {
         mha__attend_finish_rows(t);
@@ -189,7 +196,7 @@ static void attend_head(struct mha__attend_task *t)
     }
     if (first < end || p->extra > 0 || mha__attend_wants_scores(p)) {
         mha__profile_to(t->clock, MHA__PROFILE_PACKING);
-        load_queries(t);
+        mha__attend_load_queries(t);
         mha__profile_to(t->clock, MHA__PROFILE_OTHER);
     }
     int64_t tile = whole || first >= end ? 0 : first / width;
@@ -205,12 +212,12 @@ static void attend_task(void *arg, int64_t number, int64_t lane)
 {
     struct mha__attend_task t = *(const struct mha__attend_task *)arg;
     name_task(&t, number);
-    find_scratch(&t, lane);
+    mha__attend_find_scratch(&t, lane);
     t.clock = mha__profile_lane(t.means->executor.profile, lane);
     // The mean over the heads adds them in their order: then one task takes them all.
     const int64_t last = t.means->plan.heads_together ? t.problem->H : t.h + 1;
     for (int64_t h = t.h; h < last; h++) {
-        name_head(&t, h);
+        mha__attend_name_head(&t, h);
         attend_head(&t);
     }
 }
@@ -225,11 +232,20 @@ static void mass_task(void *arg, int64_t b, int64_t lane)
 int32_t mha__attend(const struct mha__problem *problem,
                     const struct mha__means *means,
                     const struct mha__input *queries,
+                    const struct mha__input *keys,
+                    const struct mha__input *values,
                     const struct mha__output *out,
                     mha_error *err)
 {
-    struct mha__attend_task common = {
-        .problem = problem, .means = means, .queries = *queries, .out = *out};
+    struct mha__attend_task common = {.problem = problem,
+                                      .means = means,
+                                      .queries = *queries,
+                                      .keys = *keys,
+                                      .values = *values,
+                                      .out = *out};
+    if (means->plan.direct) {
+        return mha__attend_direct(&common, err);
+    }
     int32_t status =
         mha__parallel_for(&means->executor, means->plan.tasks, attend_task, &common, err);
     if (status == MHA_OK && (problem->key_mass.data || problem->key_mass_total.data)) {

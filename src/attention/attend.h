@@ -5,17 +5,21 @@
 #include "attention/problem.h"
 
 /*
- * Attention of all heads, keys and values being packed: for each (b, h, tile of queries)
+ * Attention of all heads: for each (b, h, tile of queries) over packed keys and values, or, where the plan is
+ * direct, for each (b, g, chunk of keys) over keys and values in place
  *
  *   o_i = gate sum_j p_ij keep_ij / (1 - dropout) v_j    p_ij = allowed ? exp(s_ij - m_i) / l_i : 0
  *   s_ij = cap(scale <q_i, k_j>) + biases - slope |i + off - j|
  *
  * queries is read by [B,T,H,D] strides, out written by [B,T,H,Dv] strides; every other output is written
- * where the problem has it.
+ * where the problem has it. keys [B,S,G,D] and values [B,S,G,Dv] are read by their strides if the plan is
+ * direct.
  */
 int32_t mha__attend(const struct mha__problem *problem,
                     const struct mha__means *means,
                     const struct mha__input *queries,
+                    const struct mha__input *keys,
+                    const struct mha__input *values,
                     const struct mha__output *out,
                     mha_error *err);
 
@@ -24,6 +28,7 @@ struct mha__attend_task {
     const struct mha__problem *problem;
     const struct mha__means *means;
     struct mha__input queries;
+    struct mha__input keys, values; /* direct only */
     struct mha__output out;
 
     int64_t b, h, g;
@@ -57,6 +62,13 @@ struct mha__attend_band {
     int64_t first, end;
 };
 
+/* One head of a group in the direct form: rows of their own in the arrays of the group. */
+struct mha__attend_head {
+    struct mha__attend_task task;
+    struct mha__attend_band band; /* of the tile at hand */
+    enum mha__tile_class class;
+};
+
 /* Row r of the task in an output [B,H,T,…]. */
 static inline float *
 mha__attend_row(const struct mha__attend_task *t, const struct mha__rows *rows, int64_t r)
@@ -66,6 +78,19 @@ mha__attend_row(const struct mha__attend_task *t, const struct mha__rows *rows, 
 }
 
 /* ---- attend.c ---- */
+
+/* Where the arrays of a lane lie. */
+void mha__attend_find_scratch(struct mha__attend_task *task, int64_t lane);
+
+/* What belongs to head h. */
+void mha__attend_name_head(struct mha__attend_task *task, int64_t h);
+
+/* The rules and spans of the rows, which have seen no key yet; the keys [first, end) that some row may see,
+ * first >= end if there are none. */
+void mha__attend_begin_rows(struct mha__attend_task *task, int64_t *first, int64_t *end);
+
+/* The queries of the rows, scaled and turned. */
+void mha__attend_load_queries(struct mha__attend_task *task);
 
 /* Rows r0 .. r0+rows-1 and the columns of key tile `tile` that some of them may see by position. */
 struct mha__attend_band
@@ -86,7 +111,22 @@ bool mha__attend_sees(const struct mha__attend_task *task,
                       int64_t r,
                       int64_t c);
 
+/* ---- attend_direct.c ---- */
+
+/* All tasks of the direct form; `common` has what they share. */
+int32_t mha__attend_direct(const struct mha__attend_task *common, mha_error *err);
+
 /* ---- attend_tile.c ---- */
+
+/* P and the running (m, l) of a band; hidden cells by its bits, or none. O follows the move. */
+void mha__attend_soften(const struct mha__attend_task *task,
+                        const struct mha__attend_band *band,
+                        bool is_mixed);
+
+/* Dropout of a band whose column 0 is key j0. */
+void mha__attend_drop(const struct mha__attend_task *task,
+                      int64_t j0,
+                      const struct mha__attend_band *band);
 
 void mha__attend_tile(const struct mha__attend_task *task, int64_t tile);
 

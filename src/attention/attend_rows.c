@@ -37,6 +37,19 @@ static void close_row(const struct mha__attend_task *t, int64_t r)
     t->row_lse[r] = M + logf(L);
 }
 
+/* Feature d of column c of a tile of values, packed or in place. */
+static float value_of(const struct mha__attend_task *t, int64_t tile, int64_t c, int64_t d)
+{
+    const struct mha__planner_plan *plan = &t->means->plan;
+    if (plan->direct) {
+        const int64_t j = tile * plan->key_tile + c;
+        return t->values
+            .data[t->b * t->values.batch + j * t->values.token + t->g * t->values.head + d];
+    }
+    return mha__pack_value_tile(t->problem, t->means, t->b, t->g,
+                                tile)[mha__pack_value_at(plan, c, d)];
+}
+
 /* o_i += gate v_j for what is not finite in v_j, in the rows that may see key j: p is above 0 there, and
  * p * infinity is infinity, p * NaN is NaN. A dropped weight selects 0. */
 static void add_nonfinite_values(const struct mha__attend_task *t, int64_t tile)
@@ -44,11 +57,10 @@ static void add_nonfinite_values(const struct mha__attend_task *t, int64_t tile)
     const struct mha__problem *p = t->problem;
     const struct mha__attend_band band = mha__attend_band(t, tile, 0, t->rows);
     const enum mha__tile_class class = mha__attend_classify(t, tile, &band);
-    const float *values = mha__pack_value_tile(p, t->means, t->b, t->g, tile);
     for (int64_t c = band.first; class != MHA__TILE_SKIP && c < band.end; c++) {
         const int64_t j = tile * t->means->plan.key_tile + c;
         for (int64_t d = 0; d < p->Dv; d++) {
-            const float v = values[mha__pack_value_at(&t->means->plan, c, d)];
+            const float v = value_of(t, tile, c, d);
             for (int64_t r = 0; !isfinite(v) && r < t->rows; r++) {
                 if (mha__attend_sees(t, class, r, c) && t->row_max[r] != -INFINITY &&
                     (p->dropout == 0.0 || mha__dropout_keeps(p, t->b, t->h, t->i0 + r, j))) {

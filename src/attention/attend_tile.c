@@ -106,9 +106,9 @@ static void add_values(const struct mha__attend_task *t,
             m->plan.values_ld);
 }
 
-/* P and the running (m, l) of a band; hidden cells by its bits, or none. O follows the move. */
-static void
-soften(const struct mha__attend_task *t, const struct mha__attend_band *band, bool is_mixed)
+void mha__attend_soften(const struct mha__attend_task *t,
+                        const struct mha__attend_band *band,
+                        bool is_mixed)
 {
     const struct mha__planner_plan *plan = &t->means->plan;
     const struct mha__kernels *kernels = t->means->kernels;
@@ -128,8 +128,9 @@ soften(const struct mha__attend_task *t, const struct mha__attend_band *band, bo
     }
 }
 
-/* Dropout of a band whose column 0 is key j0. */
-static void drop(const struct mha__attend_task *t, int64_t j0, const struct mha__attend_band *band)
+void mha__attend_drop(const struct mha__attend_task *t,
+                      int64_t j0,
+                      const struct mha__attend_band *band)
 {
     for (int64_t r = band->r0; t->problem->dropout > 0.0 && r < band->r0 + band->rows; r++) {
         mha__dropout_row(t->problem, t->b, t->h, t->i0 + r, j0 + band->first,
@@ -157,14 +158,14 @@ static void attend_band(const struct mha__attend_task *t,
         band.first = band.end = 0;
     } else {
         mha__profile_to(t->clock, MHA__PROFILE_SOFTMAX);
-        soften(t, &band, class == MHA__TILE_MIXED);
+        mha__attend_soften(t, &band, class == MHA__TILE_MIXED);
     }
     mha__profile_to(t->clock, MHA__PROFILE_OTHER);
     if (mha__attend_wants_weights(p)) {
         mha__attend_keep_weights(t, tile, j0, &band, mha__attend_tile_keys(t, tile));
     }
     if (class != MHA__TILE_SKIP && p->out.data) {
-        drop(t, j0, &band);
+        mha__attend_drop(t, j0, &band);
         mha__profile_to(t->clock, MHA__PROFILE_VALUES);
         add_values(t, &band, values);
         mha__profile_to(t->clock, MHA__PROFILE_OTHER);
@@ -234,12 +235,12 @@ static void extra_band(const struct mha__attend_task *t, const struct mha__atten
         t->visible[r * (plan->key_tile / 64)] =
             t->i0 + r < t->row_rules.queries ? (UINT64_C(1) << p->extra) - 1 : 0;
     }
-    soften(t, band, true);
+    mha__attend_soften(t, band, true);
     if (mha__attend_wants_weights(p)) {
         mha__attend_keep_weights(t, plan->key_tiles, p->S, band, p->extra);
     }
     if (p->out.data) {
-        drop(t, p->S, band);
+        mha__attend_drop(t, p->S, band);
         add_extra_values(t, band);
     }
 }

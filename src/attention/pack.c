@@ -24,11 +24,17 @@ float *mha__pack_value_tile(
 }
 
 /* Several tasks may note one tile (column tiles of a projection): so the byte is atomic. */
-static _Atomic unsigned char *
-note(const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
+static _Atomic unsigned char *note_of(
+    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
 {
     _Atomic unsigned char *notes = mha__piece(m, m->plan.nonfinite);
     return notes + tile_number(p, m, b, g, tile);
+}
+
+void mha__pack_note(
+    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
+{
+    atomic_store_explicit(note_of(p, m, b, g, tile), 1, memory_order_relaxed);
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -85,13 +91,12 @@ void mha__pack_values(const struct mha__problem *problem,
                                              plan->value_panel, stride, from + d, ld, nj, n);
     }
     if (!finite) {
-        atomic_store_explicit(note(problem, means, b, g, j0 / plan->key_tile), 1,
-                              memory_order_relaxed);
+        mha__pack_note(problem, means, b, g, j0 / plan->key_tile);
     }
 }
 
 bool mha__pack_is_noted(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
 {
-    return atomic_load_explicit(note(p, m, b, g, tile), memory_order_relaxed) != 0;
+    return atomic_load_explicit(note_of(p, m, b, g, tile), memory_order_relaxed) != 0;
 }

@@ -48,6 +48,10 @@ float *mha__pack_value_tile(
 bool mha__pack_is_noted(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile);
 
+/* Notes that a tile of values holds something not finite. */
+void mha__pack_note(
+    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile);
+
 /* Feature d of key c of a packed tile. */
 static inline int64_t mha__pack_key_at(const struct mha__problem *p,
                                        const struct mha__planner_plan *plan,

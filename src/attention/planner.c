@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/planner.h"
 
-#include "attention/visibility.h"
+#include "attention/attend.h"
 
 /*
  * The workspace, one block of 64-byte aligned pieces:
  *
- *   | q_heads | o_heads | keys | values | nonfinite | masses | query_angles | key_angles | lane 0 | …
+ *   | q_heads | o_heads | keys | values | nonfinite | partials | arrived | masses | query_angles | key_angles |
+ *   | lane 0 | …
  *
  * and in a lane, by turns:
  *
- *   | queries | scores | out | values | rows | spans | visible | maxima | block |
+ *   | queries | scores | out | values | rows | spans | visible | heads | maxima | block |
  *   | product | gathered |
  *
  * q_heads and o_heads exist where the layer has that projection. Where D = Dv they are one: a task reads
@@ -65,6 +66,61 @@ enum {
     STEP = 24            /* queries: a multiple of all that panel_product takes at once */
 };
 
+/*
+ * Direct: few queries read keys and values in place. Packing all of K and V costs as much as attending some
+ * tens of rows, and the products of few rows are no work for a BLAS. Time of the packed path over that of
+ * the direct one, one thread, Zen 3, S = 1024, D = 64:
+ *
+ *   H = G = 8      T = 1    4    16   32   40   48
+ *   blas           3.7  2.7  1.7  1.3  1.3  1.2
+ *   fused          3.3  1.8  1.2  1.1  1.0  0.9
+ *   H = 32, G = 4  T = 1    2    4    8    12
+ *   blas           2.5  4.6  2.0  1.6  1.3
+ *   fused          2.8  1.8  1.3  1.1  0.9
+ *
+ * D = 128 gains more (1.3 and 1.1 at 48). It ends at 40 rows, or at 8 queries of any group, since the packed
+ * path reads K and V again for every head of it. With 512-bit vectors (a panel of 32 columns) the packed
+ * products gain more than these: half of that or less, not measured. A chunk of keys for a task: enough
+ * tasks for many threads, but two tiles at least, so that there is little to merge.
+ */
+enum {
+    DIRECT_ROWS = 40,
+    DIRECT_QUERIES = 8,
+    DIRECT_ROWS_WIDE = 16,
+    DIRECT_QUERIES_WIDE = 4,
+    DIRECT_MOST_ROWS = 512, /* scratch memory: [rows, keys] scores */
+    DIRECT_SCORES = 16384,  /* rows * keys of a tile, in the second-level cache beside K and V */
+    DIRECT_KEYS = 256,
+    SPLIT_TILES = 2,
+    SPLIT_TASKS = 64
+};
+
+static bool is_direct(const struct mha__planner_request *r)
+{
+    const bool wide = r->panel > 16;
+    const int64_t heads = r->H / r->G;
+    const int64_t queries =
+        smaller(wide ? DIRECT_QUERIES_WIDE : DIRECT_QUERIES, DIRECT_MOST_ROWS / heads);
+    const int64_t most = larger((wide ? DIRECT_ROWS_WIDE : DIRECT_ROWS) / heads, queries);
+    return r->T <= most && !r->weights && !r->scores && r->rotary_key_tables == 0;
+}
+
+static void choose_direct(const struct mha__planner_request *r, struct mha__planner_plan *plan)
+{
+    plan->direct = true;
+    plan->algorithm = "direct, keys and values in place";
+    plan->query_tile = larger(r->T, 1);
+    plan->rows = plan->score_rows = plan->query_tile * (r->H / r->G);
+    const int64_t keys = clamp(DIRECT_SCORES / plan->rows / 64 * 64, 64, DIRECT_KEYS);
+    plan->key_tile = larger(tiles_of(smaller(r->S, keys), 64), 1) * 64;
+    const int64_t tiles = larger(tiles_of(r->S, plan->key_tile), 1);
+    const int64_t splits = clamp(SPLIT_TASKS / larger(r->B * r->G, 1), 1,
+                                 tiles_of(tiles, SPLIT_TILES * DIRECT_KEYS / plan->key_tile));
+    plan->split_tiles = tiles_of(tiles, splits);
+    plan->key_splits = tiles_of(tiles, plan->split_tiles);
+    plan->tasks = r->B * r->G * plan->key_splits;
+}
+
 static void choose_tiles(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {
     const int64_t depth = larger(r->D, r->Dv);
@@ -99,7 +155,7 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     /* Tiles of one size, in steps that suit the products, rather than a small one at the end. */
     const int64_t T = larger(r->T, 1);
     queries = smaller(queries, tiles_of(tiles_of(T, tiles_of(T, queries)), STEP) * STEP);
-    plan->query_tile = smaller(queries, T);
+    plan->query_tile = plan->rows = smaller(queries, T);
     plan->key_tile = smaller(keys, larger(tiles_of(smaller(r->S, keys), 64), 1) * 64);
     plan->alike_band = r->fused ? plan->band : plan->query_tile;
     plan->score_rows = r->scores ? plan->query_tile : larger(plan->alike_band, plan->band);
@@ -161,17 +217,18 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
     struct mha__planner_lane *lane = &plan->lane;
     const int64_t f = sizeof(float);
     int64_t attention = 0;
-    bool fits =
-        reserve(&attention, &lane->queries, plan->query_tile, r->D, 1, f) &&
-        reserve(&attention, &lane->scores, plan->score_rows, plan->score_ld, 1, f) &&
-        reserve(&attention, &lane->out, plan->query_tile, plan->values_ld, 1, f) &&
-        reserve(&attention, &lane->values, plan->key_tile, plan->values_ld, 1, f) &&
-        reserve(&attention, &lane->rows, plan->query_tile, 6, 1, f) &&
-        reserve(&attention, &lane->spans, plan->query_tile, 1, 1, sizeof(struct mha__span)) &&
-        reserve(&attention, &lane->visible, plan->query_tile, plan->key_tile / 64, 1, 8) &&
-        reserve(&attention, &lane->maxima, r->weights ? plan->key_tiles + 1 : 0, plan->query_tile,
-                1, f) &&
-        reserve(&attention, &lane->block, plan->query_tile, plan->block_ld, 1, f);
+    bool fits = reserve(&attention, &lane->queries, plan->rows, r->D, 1, f) &&
+                reserve(&attention, &lane->scores, plan->score_rows, plan->score_ld, 1, f) &&
+                reserve(&attention, &lane->out, plan->rows, plan->values_ld, 1, f) &&
+                reserve(&attention, &lane->values, plan->key_tile, plan->values_ld, 1, f) &&
+                reserve(&attention, &lane->rows, plan->rows, 6, 1, f) &&
+                reserve(&attention, &lane->spans, plan->rows, 1, 1, sizeof(struct mha__span)) &&
+                reserve(&attention, &lane->visible, plan->rows, plan->key_tile / 64, 1, 8) &&
+                reserve(&attention, &lane->heads, plan->direct ? r->H / r->G : 0, 1, 1,
+                        sizeof(struct mha__attend_head)) &&
+                reserve(&attention, &lane->maxima, r->weights ? plan->key_tiles + 1 : 0,
+                        plan->query_tile, 1, f) &&
+                reserve(&attention, &lane->block, plan->query_tile, plan->block_ld, 1, f);
     int64_t top =
         0; // behind the block: the weights of the top keys of a row where nobody wants them
     fits = fits && reserve(&attention, &top, r->top, 1, 1, f);
@@ -191,19 +248,24 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
 bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {
     *plan = (struct mha__planner_plan){0};
-    choose_tiles(r, plan);
     choose_projection(r, plan);
+    if (is_direct(r)) {
+        choose_direct(r, plan);
+    } else {
+        choose_tiles(r, plan);
+    }
     plan->query_tiles = tiles_of(r->T, plan->query_tile);
     plan->key_tiles = tiles_of(r->S, plan->key_tile);
     plan->score_ld = plan->key_tile;
     plan->fused = r->fused;
-    plan->key_panel = r->fused ? r->panel : plan->key_tile;
-    plan->value_panel = r->fused ? r->panel : r->Dv;
+    const bool panels = r->fused && !plan->direct;
+    plan->key_panel = panels ? r->panel : plan->key_tile;
+    plan->value_panel = panels ? r->panel : r->Dv;
     plan->values_ld = tiles_of(r->Dv, plan->value_panel) * plan->value_panel;
     plan->block_ld = r->block ? tiles_of(r->S + r->extra, 16) * 16 : 0;
     plan->heads_together = r->heads_together;
-    if (__builtin_mul_overflow(r->B * (r->heads_together ? 1 : r->H), plan->query_tiles,
-                               &plan->tasks)) {
+    if (!plan->direct && __builtin_mul_overflow(r->B * (r->heads_together ? 1 : r->H),
+                                                plan->query_tiles, &plan->tasks)) {
         return false;
     }
     const int64_t f = sizeof(float);
@@ -218,11 +280,17 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     const int64_t before = bytes;
     int64_t padded = 0;
     fits = fits && !__builtin_mul_overflow(plan->key_tiles, plan->key_tile, &padded) &&
-           reserve(&bytes, &plan->keys, r->B * r->G, padded, r->D, f) &&
-           reserve(&bytes, &plan->values, r->B * r->G, padded, plan->values_ld, f) &&
+           reserve(&bytes, &plan->keys, plan->direct && !r->project_k ? 0 : r->B * r->G,
+                   plan->direct ? r->S : padded, r->D, f) &&
+           reserve(&bytes, &plan->values, plan->direct && !r->project_v ? 0 : r->B * r->G,
+                   plan->direct ? r->S : padded, plan->values_ld, f) &&
            reserve(&bytes, &plan->nonfinite, r->B * r->G, plan->key_tiles, 1, 1);
     plan->packed_bytes = bytes - before;
+    const bool split = plan->key_splits > 1;
     fits = fits &&
+           reserve(&bytes, &plan->partials, split ? plan->tasks : 0, plan->rows,
+                   plan->values_ld + 3, f) &&
+           reserve(&bytes, &plan->arrived, split ? r->B * r->G : 0, 1, 1, sizeof(int32_t)) &&
            reserve(&bytes, &plan->masses, r->masses ? r->B * r->H : 0, plan->query_tiles,
                    r->S + r->extra, f) &&
            reserve(&bytes, &plan->query_angles, r->rotary_size > 0 ? r->B : 0, r->T, r->rotary_size,

@@ -22,10 +22,10 @@ struct mha__planner_request {
     bool block;          /* … and they are no output themselves: a lane keeps rows of them */
     bool heads_together; /* the mean over the heads: a task takes all heads of its rows */
     bool masses;         /* sums of weights over the queries */
-    bool scores;         /* somebody looks at the scores: a tile is one band */
-    int64_t extra;       /* columns beside the S keys */
-    int64_t top;         /* top keys a row */
-    int64_t rotary_size; /* 0: no rotary positions */
+    bool scores;   /* somebody looks at the scores: an output or a callback; a tile is one band */
+    int64_t extra; /* columns beside the S keys */
+    int64_t top;   /* top keys a row */
+    int64_t rotary_size;       /* 0: no rotary positions */
     int64_t rotary_key_tables; /* see rotary.h */
     int64_t threads;
     bool fused;    /* MHA_ENGINE_FUSED: our own products inside attention */
@@ -35,13 +35,14 @@ struct mha__planner_request {
 
 /* Scratch memory of one lane, in bytes from its start. Attention and projection take turns in it. */
 struct mha__planner_lane {
-    int64_t queries;  /* [query_tile, D]  scaled */
+    int64_t queries;  /* [rows, D]  scaled */
     int64_t scores;   /* [score_rows, score_ld] of a band: row 0 is its first */
-    int64_t out;      /* [query_tile, values_ld] */
-    int64_t values;   /* a tile of packed values with what is not finite replaced by 0 */
-    int64_t rows;     /* 6 x [query_tile] max, sum, shrink, factor, lse, p ln p */
-    int64_t spans;    /* [query_tile] struct mha__span */
-    int64_t visible;  /* [query_tile, key_tile / 64] bits */
+    int64_t out;      /* [rows, values_ld] */
+    int64_t values;   /* a tile of values with what is not finite replaced by 0 */
+    int64_t rows;     /* 6 x [rows] max, sum, shrink, factor, lse, p ln p */
+    int64_t spans;    /* [rows] struct mha__span */
+    int64_t visible;  /* [rows, key_tile / 64] bits */
+    int64_t heads;    /* [H / G] struct mha__attend_head, direct only */
     int64_t maxima;   /* [key_tiles + 1, query_tile] the running maximum after each tile */
     int64_t block;    /* [query_tile, block_ld] weights, then [top] */
     int64_t product;  /* [row_tile, column_tile] */
@@ -54,6 +55,10 @@ struct mha__planner_plan {
     int64_t query_tile, key_tile;
     int64_t query_tiles, key_tiles;
     int64_t alike_band; /* queries a product where all rows see the same keys */
+    int64_t rows;       /* of a task: query_tile, or if direct the queries of a group of heads */
+    bool direct;        /* keys and values are read in place: see attend_direct.c */
+    int64_t key_splits; /* direct: chunks of keys, split_tiles tiles each */
+    int64_t split_tiles;
     int64_t band;     /* queries a product in a mixed tile, each clipped to the keys its rows see */
     int64_t score_ld; /* row of a tile of scores, a multiple of 16 */
     int64_t score_rows; /* the most rows of a band */
@@ -63,19 +68,23 @@ struct mha__planner_plan {
     int64_t key_panel;   /* columns of a panel of packed keys: all of a tile, or panel_product's */
     int64_t value_panel; /* the same of packed values: Dv, or panel_product's */
     int64_t values_ld;   /* Dv in whole panels: a row of O, a key's share of the packed values */
-    int64_t tasks;       /* B H query_tiles; heads_together: B query_tiles */
-    int64_t few_rows;    /* products of at most so many rows are our own */
-    int64_t row_tile;    /* projections: rows a task */
-    int64_t k_block;     /* projections: inputs a product */
+    int64_t tasks;    /* B H query_tiles; heads_together: B query_tiles; direct: B G key_splits */
+    int64_t few_rows; /* products of at most so many rows are our own */
+    int64_t row_tile; /* projections: rows a task */
+    int64_t k_block;  /* projections: inputs a product */
     int64_t lanes;
 
     /* The workspace, in bytes from its start; every piece 64-byte aligned. */
-    int64_t q_heads;   /* [B, T, H, D]   projected queries */
-    int64_t o_heads;   /* [B, T, H, Dv]  attention output before its projection; may be q_heads */
-    int64_t keys;      /* [B, G, key_tiles, key_tile / key_panel, D, key_panel] */
-    int64_t values;    /* [B, G, key_tiles, values_ld / value_panel, key_tile, value_panel] */
+    int64_t q_heads; /* [B, T, H, D]   projected queries */
+    int64_t o_heads; /* [B, T, H, Dv]  attention output before its projection; may be q_heads */
+    int64_t keys; /* [B, G, key_tiles, key_tile / key_panel, D, key_panel]; direct: [B, S, G, D] */
+    int64_t values;    /* [B, G, key_tiles, values_ld / value_panel, key_tile, value_panel]; direct:
+                          [B, S, G, Dv]; both only if they are projected */
     int64_t nonfinite; /* [B, G, key_tiles] bytes */
-    int64_t masses;    /* [B, H, query_tiles, S + extra] weights summed over a task's rows */
+    int64_t
+        partials; /* [B, G, key_splits, rows, values_ld + 3] O, m, l, p ln p of chunks, if there are several */
+    int64_t arrived;      /* [B, G] chunks that are done, int32 */
+    int64_t masses;       /* [B, H, query_tiles, S + extra] weights summed over a task's rows */
     int64_t query_angles; /* see rotary.h */
     int64_t key_angles;
     int64_t lane0; /* lanes x lane.bytes */

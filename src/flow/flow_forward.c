@@ -80,12 +80,16 @@ mha__flow_forward(const struct mha__problem *p, const struct mha__means *means, 
     const struct mha__planner_plan *plan = &means->plan;
     const struct mha__weight *weight = p->weight;
     const bool project_q = weight[MHA_PROJECTION_Q].tiles != NULL;
+    const bool project_k = weight[MHA_PROJECTION_K].tiles != NULL;
+    const bool project_v = weight[MHA_PROJECTION_V].tiles != NULL;
     const bool project_out = p->out.data && weight[MHA_PROJECTION_OUT].tiles;
     float *q_heads = mha__piece(means, plan->q_heads);
     float *o_heads = mha__piece(means, plan->o_heads);
+    float *k_heads = mha__piece(means, plan->keys);
+    float *v_heads = mha__piece(means, plan->values);
 
-    // Q = x_q Wq^T + bq    K = x_k Wk^T + bk    V = x_v Wv^T + bv;  K and V end packed. Without an
-    // output (the weights alone are asked for) nothing needs V.
+    // Q = x_q Wq^T + bq    K = x_k Wk^T + bk    V = x_v Wv^T + bv;  K and V end packed, or as rows where
+    // the plan is direct. Without an output (the weights alone are asked for) nothing needs V.
     memset(mha__piece(means, plan->nonfinite), 0, (size_t)(p->B * p->G * plan->key_tiles));
     struct mha__projection common = {.problem = p, .means = means};
     struct phase in = {.projections = p->out.data ? 3 : 2, .projection = {common, common, common}};
@@ -100,11 +104,13 @@ mha__flow_forward(const struct mha__problem *p, const struct mha__means *means, 
     k->weight = &weight[MHA_PROJECTION_K];
     k->from = p->key;
     k->tokens = p->S;
-    k->target = MHA__PROJECT_TO_KEYS;
+    k->target = plan->direct ? MHA__PROJECT_TO_ROWS : MHA__PROJECT_TO_KEYS;
+    k->to = heads_out(k_heads, p->S, p->G, p->D);
     v->weight = &weight[MHA_PROJECTION_V];
     v->from = p->value;
     v->tokens = p->S;
-    v->target = MHA__PROJECT_TO_VALUES;
+    v->target = plan->direct ? MHA__PROJECT_TO_ROWS : MHA__PROJECT_TO_VALUES;
+    v->to = heads_out(v_heads, p->S, p->G, p->Dv);
     MHA_TRY(run_phase(&in, means, err));
     if (p->rotary_size > 0) {
         MHA_TRY(turn_keys(&common, err));
@@ -112,8 +118,10 @@ mha__flow_forward(const struct mha__problem *p, const struct mha__means *means, 
 
     // o = concat_h softmax(scale Q_h K_g^T) V_g
     const struct mha__input queries = project_q ? heads_in(q_heads, p->T, p->H, p->D) : p->query;
+    const struct mha__input keys = project_k ? heads_in(k_heads, p->S, p->G, p->D) : p->key;
+    const struct mha__input values = project_v ? heads_in(v_heads, p->S, p->G, p->Dv) : p->value;
     const struct mha__output heads = project_out ? heads_out(o_heads, p->T, p->H, p->Dv) : p->out;
-    MHA_TRY(mha__attend(p, means, &queries, &heads, err));
+    MHA_TRY(mha__attend(p, means, &queries, &keys, &values, &heads, err));
 
     // out = o Wo^T + bo; 0 at padded queries
     if (project_out) {

@@ -7,6 +7,9 @@
 static const int64_t BATCHES[] = {1, 2, 3, 0, 1};
 /* 0, 1, 2, and both sides of every size that a tile might have */
 static const int64_t TOKENS[] = {1, 2, 3, 16, 17, 40, 63, 64, 65, 127, 128, 129, 255, 256, 257, 0};
+/* … and keys for several chunks */
+static const int64_t KEYS[] = {1,   2,   3,   16,  17,  40,  63,  64,   65,
+                               127, 128, 129, 255, 256, 257, 700, 1300, 0};
 static const int64_t HEADS[] = {1, 2, 4, 4, 6, 3};
 static const int64_t HEAD_SIZES[] = {1, 2, 3, 5, 8, 16, 31, 33, 64, 65, 100, 127, 128, 130};
 static const int64_t VALUE_SIZES[] = {0, 1, 4, 33, 64, 129}; /* 0 = as D */
@@ -18,7 +21,7 @@ static const struct factor {
 } FACTORS[SWEEP_FACTORS] = {
     [SWEEP_B] = {"b", 5, BATCHES},
     [SWEEP_T] = {"t", 16, TOKENS},
-    [SWEEP_S] = {"s", 16, TOKENS},
+    [SWEEP_S] = {"s", 18, KEYS},
     [SWEEP_HEADS] = {"heads", 6, HEADS},
     [SWEEP_D] = {"d", 14, HEAD_SIZES},
     [SWEEP_DV] = {"dv", 6, VALUE_SIZES},
@@ -157,6 +160,19 @@ int sweep_make(sweep_case *cases, int least, int most, int64_t budget, uint64_t 
     }
     free(c);
     return count;
+}
+
+void sweep_make_few(sweep_case *c)
+{
+    static const sweep_factor off[] = {SWEEP_ROTARY, SWEEP_CALLBACK, SWEEP_WEIGHTS, SWEEP_STAGES,
+                                       SWEEP_TOP_KEYS};
+    static const int outputs[] = {0, 2, 5}; /* output alone, with lse, lse alone */
+    for (size_t i = 0; i < sizeof off / sizeof *off; ++i) {
+        c->level[off[i]] = 0;
+    }
+    c->level[SWEEP_T] %= 6;
+    c->level[SWEEP_OUTPUTS] = outputs[c->level[SWEEP_OUTPUTS] % 3];
+    c->level[SWEEP_STATISTICS] %= 3; /* none, the entropy, the maximum */
 }
 
 int64_t sweep_cost(const sweep_case *c)

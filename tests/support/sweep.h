@@ -63,6 +63,9 @@ typedef struct sweep_case {
  * the pairs left out.
  */
 int sweep_make(sweep_case *cases, int least, int most, int64_t budget, uint64_t seed, int *missed);
+/* The same case for one to some tens of queries, without rotary positions, callbacks and what is made of
+ * weights or scores: then keys and values are read in place. */
+void sweep_make_few(sweep_case *c);
 int64_t sweep_cost(const sweep_case *c);
 /* The value of a level of the factors that are sizes, else the level. */
 int64_t sweep_size(sweep_factor factor, int level);
