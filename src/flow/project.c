@@ -214,8 +214,8 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
     struct tile tile = {.r0 = task / columns * plan->row_tile, .n0 = task % columns * w->width};
     tile.rows = smaller(plan->row_tile, p->problem->B * p->tokens - tile.r0);
     tile.columns = smaller(w->width, w->out - tile.n0);
-    tile.ld =
-        plan->fused ? tiles_of(tile.columns, plan->key_panel) * plan->key_panel : tile.columns;
+    const int64_t panel = plan->fused ? p->means->kernels->panel : 1; // rows of whole panels
+    tile.ld = tiles_of(tile.columns, panel) * panel;
     tile.y = (void *)(mha__lane(p->means, lane) + plan->lane.product);
 
     int64_t ldx = 0;
