@@ -44,8 +44,8 @@ void mha__attend_find_scratch(struct mha__attend_task *t, int64_t lane)
     t->row_sum = t->row_max + plan->rows;
     t->shrink = t->row_sum + plan->rows;
     t->row_factor = t->shrink + plan->rows;
-    t->row_lse = t->row_factor + plan->rows;
-    t->p_ln_p = t->row_lse + plan->rows;
+    t->p_ln_p = t->row_factor + plan->rows;
+    t->is_begun = true;
     t->maxima = (void *)(memory + plan->lane.maxima);
     t->block = (void *)(memory + plan->lane.block);
     t->spans = (void *)(memory + plan->lane.spans);
@@ -189,7 +189,6 @@ static void attend_head(struct mha__attend_task *t)
     int64_t first = 0; // keys that any row of this tile may see: first .. end-1
     int64_t end = 0;
     mha__attend_begin_rows(t, &first, &end);
-    memset(t->o, 0, (size_t)(t->rows * t->means->plan.values_ld) * sizeof *t->o);
     if (is_gated_off(t)) {
         mha__attend_finish_rows(t);
         return;
@@ -201,8 +200,14 @@ static void attend_head(struct mha__attend_task *t)
     }
     int64_t tile = whole || first >= end ? 0 : first / width;
     const int64_t last = whole ? t->means->plan.key_tiles : (end + width - 1) / width;
+    t->is_begun = false;
     for (; tile < last; tile++) {
         mha__attend_tile(t, tile);
+        t->is_begun = true;
+    }
+    if (!t->is_begun) {
+        memset(t->o, 0, (size_t)(t->rows * t->means->plan.values_ld) * sizeof *t->o);
+        t->is_begun = true;
     }
     mha__attend_extra(t);
     mha__attend_finish_rows(t);

@@ -43,10 +43,10 @@ struct mha__attend_task {
     float *q, *scores, *o, *finite_values;
     float *row_max, *row_sum, *shrink; /* over the keys seen so far, sinks apart */
     float *row_factor;                 /* weight = exp(s - m) * factor, once all keys are seen */
-    float *row_lse;
-    float *p_ln_p; /* sum p ln p with p = exp(s - m), for the entropy */
-    float *maxima; /* the running maximum after each tile */
-    float *block;  /* [rows, block_ld] weights that are no output themselves */
+    float *p_ln_p;                     /* sum p ln p with p = exp(s - m), for the entropy */
+    float *maxima;                     /* the running maximum after each tile */
+    float *block;                      /* [rows, block_ld] weights that are no output themselves */
+    bool is_begun;                     /* o holds sums; until then it holds anything */
     struct mha__span *spans;
     uint64_t *visible;
 

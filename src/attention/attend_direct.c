@@ -52,7 +52,6 @@ static void find_group(struct group *group, const struct mha__attend_task *commo
         t->row_sum += row;
         t->shrink += row;
         t->row_factor += row;
-        t->row_lse += row;
         t->p_ln_p += row;
         t->spans += row;
         t->visible += row * (plan->key_tile / 64);

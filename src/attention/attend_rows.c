@@ -27,14 +27,18 @@ static void close_row(const struct mha__attend_task *t, int64_t r)
     const float l = t->row_sum[r];
     if (sink == -INFINITY) {
         t->row_factor[r] = l == 0.0f ? 0.0f : 1.0f / l;
-        t->row_lse[r] = m + logf(l); // -infinity + log 0 = -infinity
+        if (p->lse.data) {
+            *mha__attend_row(t, &p->lse, r) = m + logf(l); // -infinity + log 0 = -infinity
+        }
         return;
     }
     const float M = m > sink ? m : sink;
     const float keys = m == -INFINITY ? 0.0f : expf(m - M);
     const float L = l * keys + expf(sink - M);
     t->row_factor[r] = keys / L;
-    t->row_lse[r] = M + logf(L);
+    if (p->lse.data) {
+        *mha__attend_row(t, &p->lse, r) = M + logf(L);
+    }
 }
 
 /* Feature d of column c of a tile of values, packed or in place. */
@@ -119,9 +123,6 @@ void mha__attend_finish_rows(const struct mha__attend_task *t)
         mha__profile_to(t->clock, MHA__PROFILE_PACKING);
         finish_output(t);
         mha__profile_to(t->clock, MHA__PROFILE_OTHER);
-    }
-    for (int64_t r = 0; p->lse.data && r < t->rows; r++) {
-        *mha__attend_row(t, &p->lse, r) = t->row_lse[r];
     }
     for (int64_t r = 0; p->entropy.data && r < t->rows; r++) {
         *mha__attend_row(t, &p->entropy, r) = entropy_of(t, r);

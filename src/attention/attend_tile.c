@@ -99,11 +99,11 @@ static void add_values(const struct mha__attend_task *t,
 {
     const struct mha__means *m = t->means;
     const int64_t ld = m->plan.score_ld;
-    // O = O + P V_j                                                               [rows, Dv]
+    // O = O + P V_j, the first tile O = P V_j                                     [rows, Dv]
     product(m, band->rows, t->problem->Dv, band->end - band->first, t->scores + band->first, ld,
             values + mha__pack_value_at(&m->plan, band->first, 0), m->plan.value_panel,
-            m->plan.value_panel * m->plan.key_tile, true, t->o + band->r0 * m->plan.values_ld,
-            m->plan.values_ld);
+            m->plan.value_panel * m->plan.key_tile, t->is_begun,
+            t->o + band->r0 * m->plan.values_ld, m->plan.values_ld);
 }
 
 void mha__attend_soften(const struct mha__attend_task *t,
@@ -122,7 +122,7 @@ void mha__attend_soften(const struct mha__attend_task *t,
         is_mixed ? t->visible + r0 * words + c0 / 64 : NULL, words, t->row_max + r0,
         t->row_sum + r0, t->shrink + r0, t->problem->entropy.data ? t->p_ln_p + r0 : NULL);
     // O = diag(shrink) O
-    if (moved) {
+    if (moved && t->is_begun) {
         kernels->scale_rows(t->o + r0 * plan->values_ld, plan->values_ld, band->rows,
                             t->problem->Dv, t->shrink + r0);
     }
@@ -169,6 +169,9 @@ static void attend_band(const struct mha__attend_task *t,
         mha__profile_to(t->clock, MHA__PROFILE_VALUES);
         add_values(t, &band, values);
         mha__profile_to(t->clock, MHA__PROFILE_OTHER);
+    } else if (!t->is_begun) {
+        const int64_t ld = t->means->plan.values_ld;
+        memset(t->o + band.r0 * ld, 0, (size_t)(band.rows * ld) * sizeof *t->o);
     }
 }
 

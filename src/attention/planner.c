@@ -221,7 +221,7 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
                 reserve(&attention, &lane->scores, plan->score_rows, plan->score_ld, 1, f) &&
                 reserve(&attention, &lane->out, plan->rows, plan->values_ld, 1, f) &&
                 reserve(&attention, &lane->values, plan->key_tile, plan->values_ld, 1, f) &&
-                reserve(&attention, &lane->rows, plan->rows, 6, 1, f) &&
+                reserve(&attention, &lane->rows, plan->rows, 5, 1, f) &&
                 reserve(&attention, &lane->spans, plan->rows, 1, 1, sizeof(struct mha__span)) &&
                 reserve(&attention, &lane->visible, plan->rows, plan->key_tile / 64, 1, 8) &&
                 reserve(&attention, &lane->heads, plan->direct ? r->H / r->G : 0, 1, 1,

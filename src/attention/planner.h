@@ -39,7 +39,7 @@ struct mha__planner_lane {
     int64_t scores;   /* [score_rows, score_ld] of a band: row 0 is its first */
     int64_t out;      /* [rows, values_ld] */
     int64_t values;   /* a tile of values with what is not finite replaced by 0 */
-    int64_t rows;     /* 6 x [rows] max, sum, shrink, factor, lse, p ln p */
+    int64_t rows;     /* 5 x [rows] max, sum, shrink, factor, p ln p */
     int64_t spans;    /* [rows] struct mha__span */
     int64_t visible;  /* [rows, key_tile / 64] bits */
     int64_t heads;    /* [H / G] struct mha__attend_head, direct only */
