@@ -179,6 +179,27 @@ static void profile_lanes_one_after_another_are_idle_for_the_rest(void **state)
     fixture_end(&f);
 }
 
+/* What the lanes did is not charged a second time as work outside of them. */
+static void profile_of_calls_that_the_executor_fails_adds_up_too(void **state)
+{
+    (void)state;
+    fixture f;
+    fixture_begin(&f, 600, true, 1);
+    executor_log log;
+    executor_log_begin(&log);
+    SUCCEEDS(forward(&f, err));
+    SUCCEEDS(mha_context_set_executor(f.ctx, executor_fails, &log, 1, err));
+    SUCCEEDS(mha_context_set_profiling(f.ctx, 1, err));
+    const double begin = clock_seconds();
+    for (int i = 0; i < 20; ++i) {
+        REFUSED(MHA_ERROR_EXECUTOR, forward(&f, err), "executor");
+    }
+    const double wall = clock_seconds() - begin;
+    assert_true(seconds_of(f.ctx, MHA_TIME_PROJECTIONS) > 0.0);
+    assert_true(sum_of(f.ctx) <= 1.01 * wall);
+    fixture_end(&f);
+}
+
 static void profiling_changes_no_bit_and_a_second_call_allocates_nothing(void **state)
 {
     (void)state;
@@ -258,6 +279,7 @@ int main(void)
         cmocka_unit_test(profile_charges_each_part_by_what_belongs_to_it),
         cmocka_unit_test(profile_without_an_output_has_no_weights_times_values),
         cmocka_unit_test(profile_lanes_one_after_another_are_idle_for_the_rest),
+        cmocka_unit_test(profile_of_calls_that_the_executor_fails_adds_up_too),
         cmocka_unit_test(profiling_changes_no_bit_and_a_second_call_allocates_nothing),
         cmocka_unit_test(profile_of_a_context_that_does_not_profile_is_refused),
         cmocka_unit_test(profile_arguments_that_make_no_sense_are_refused_and_change_nothing),

@@ -62,16 +62,16 @@ int32_t mha__parallel_for(
     struct run run = {.task = task, .arg = arg, .count = count, .profile = profile};
     const uint64_t begin = profile ? mha__profile_ticks() : 0;
     int64_t lanes = mha__parallel_lanes(executor, count);
+    int32_t answer = 0;
     if (executor->parallel_for) {
-        int32_t answer = executor->parallel_for(executor->user, lanes, lane_of_run, &run);
-        MHA_CHECK(err, answer == 0, MHA_ERROR_EXECUTOR, "the host's executor returned %d",
-                  (int)answer);
+        answer = executor->parallel_for(executor->user, lanes, lane_of_run, &run);
     } else {
         mha__pool_run(lanes, lane_of_run, &run);
     }
     if (profile) {
         profile->phases += mha__profile_between(begin, mha__profile_ticks());
     }
+    MHA_CHECK(err, answer == 0, MHA_ERROR_EXECUTOR, "the host's executor returned %d", (int)answer);
     int64_t finished = atomic_load_explicit(&run.finished, memory_order_acquire);
     if (finished == count) {
         return MHA_OK;
