@@ -179,6 +179,19 @@ static void bench_with_an_option_compares_with_the_plain_shape(void **state)
     }
 }
 
+/* A key mass is made of the weights, and they want packed keys; the entropy does not. */
+static void bench_algorithm_of_one_token_is_that_of_the_call_with_its_option(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"entropy", "mass", "weights"};
+    for (int i = 0; i < 3; i++) {
+        json_t *report = bench_compared("b1_t1_s300_h2_d16", "blas", "--with", options[i]);
+        const char *algorithm = json_string_value(json_object_get(report, "algorithm"));
+        assert_int_equal(strncmp(algorithm, "direct", 6) == 0, i == 0);
+        json_decref(report);
+    }
+}
+
 static void bench_against_another_shape_gives_the_ratio_of_both(void **state)
 {
     (void)state;
@@ -393,6 +406,7 @@ int main(void)
         cmocka_unit_test(bench_gets_rid_of_a_forced_core_and_says_so),
         cmocka_unit_test(bench_engine_is_the_one_asked_for),
         cmocka_unit_test(bench_with_an_option_compares_with_the_plain_shape),
+        cmocka_unit_test(bench_algorithm_of_one_token_is_that_of_the_call_with_its_option),
         cmocka_unit_test(bench_against_another_shape_gives_the_ratio_of_both),
         cmocka_unit_test(bench_layer_counts_bytes_of_tokens_and_parameters_once),
         cmocka_unit_test(bench_one_token_is_compared_with_a_plain_read_of_keys_and_values),

@@ -217,7 +217,9 @@ static int make_call(struct mha__bench_subject *b)
 static int describe_plan(struct mha__bench_subject *b, struct mha__bench_side *side)
 {
     const struct mha__shape *s = &b->shape;
-    const int32_t outputs = b->with == MHA__BENCH_WITH_WEIGHTS ? MHA_PLAN_WEIGHTS : 0;
+    /* A key mass is made of the weights, so few queries are packed for it too. */
+    const bool weights = b->with == MHA__BENCH_WITH_WEIGHTS || b->with == MHA__BENCH_WITH_MASS;
+    const int32_t outputs = weights ? MHA_PLAN_WEIGHTS : 0;
     mha_plan *plan = NULL;
     RUN(mha_plan_create(b->context, b->layer, b->mask, s->B, s->T, s->S, outputs, &plan, b->err));
     side->threads = mha_plan_threads(plan);
