@@ -127,7 +127,7 @@ stage_kernels() { # the portable kernels, which define what is correct; asserts 
     MHA_KERNELS=ref tests build/dev -E "$fixed"
 }
 
-stage_engine() { # the fused engine: our own products inside attention
+stage_engine() { # the fused engine: all products are our own
     build release release
     MHA_ENGINE=fused tests build/release -E "$fixed|^example_|^test_(io_|safetensors|npy)"
 }

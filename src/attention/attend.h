@@ -45,8 +45,8 @@ struct mha__attend_task {
     float *row_factor;                 /* weight = exp(s - m) * factor, once all keys are seen */
     float *p_ln_p;                     /* sum p ln p with p = exp(s - m), for the entropy */
     float *maxima;                     /* the running maximum after each tile */
-    float *block;                      /* [rows, block_ld] weights that are no output themselves */
-    bool is_begun;                     /* o holds sums; until then it holds anything */
+    float *block;  /* [rows, block_ld] weights that are no output themselves; behind it [top] */
+    bool is_begun; /* o holds sums; until then it holds anything */
     struct mha__span *spans;
     uint64_t *visible;
 

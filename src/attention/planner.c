@@ -12,11 +12,13 @@
  * and in a lane, by turns:
  *
  *   | queries | scores | out | values | rows | spans | visible | heads | maxima | block |
- *   | product | gathered |
+ *   | product | panel | gathered |
  *
  * q_heads and o_heads exist where the layer has that projection. Where D = Dv they are one: a task reads
- * its queries before it writes its output in their place, and no other task reads them. The pieces from
- * masses on, maxima and block exist where an option asks for them.
+ * its queries before it writes its output in their place, and no other task reads them. If direct, all chunks
+ * of keys read them, and the last one to be done writes. partials and arrived exist where there are several
+ * chunks, heads if direct, panel if fused; the pieces from masses on, maxima and block where an option asks
+ * for them.
  */
 
 static int64_t smaller(int64_t a, int64_t b)

@@ -28,7 +28,7 @@ struct mha__planner_request {
     int64_t rotary_size;       /* 0: no rotary positions */
     int64_t rotary_key_tables; /* see rotary.h */
     int64_t threads;
-    bool fused;    /* MHA_ENGINE_FUSED: our own products inside attention */
+    bool fused;    /* MHA_ENGINE_FUSED: all products are our own */
     int64_t panel; /* of the kernel set in use: see panel_product */
     struct mha__blas_state blas;
 };
@@ -81,8 +81,8 @@ struct mha__planner_plan {
     int64_t values;    /* [B, G, key_tiles, values_ld / value_panel, key_tile, value_panel]; direct:
                           [B, S, G, Dv]; both only if they are projected */
     int64_t nonfinite; /* [B, G, key_tiles] bytes */
-    int64_t
-        partials; /* [B, G, key_splits, rows, values_ld + 3] O, m, l, p ln p of chunks, if there are several */
+    /* [B, G, key_splits, rows, values_ld + 3] O, m, l, p ln p of chunks of keys, if there are several */
+    int64_t partials;
     int64_t arrived;      /* [B, G] chunks that are done, int32 */
     int64_t masses;       /* [B, H, query_tiles, S + extra] weights summed over a task's rows */
     int64_t query_angles; /* see rotary.h */
