@@ -18,7 +18,7 @@ MHA_BEGIN_DECLS
 typedef struct mha_context mha_context;
 
 /* How products are computed, of projections and inside attention. */
-#define MHA_ENGINE_BLAS 0 /* through cblas_sgemm, per head and tile */
+#define MHA_ENGINE_BLAS 0 /* through cblas_sgemm, per head and tile; few rows by our own kernels */
 #define MHA_ENGINE_FUSED                                                                           \
     1 /* by kernels of our own, whatever the BLAS: none of its products is used */
 

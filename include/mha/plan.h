@@ -8,7 +8,9 @@ MHA_BEGIN_DECLS
 
 /**
  * What a forward of these sizes would do and cost, before it is made. No tensor is touched and no
- * arithmetic is done; the forward itself follows the same plan.
+ * arithmetic is done; the forward itself follows the same plan. A forward with more than a plan
+ * reckons with (callbacks, raw scores, what is made of the weights) may take other tiles, and
+ * pack keys and values where its plan says "direct".
  *
  * Threads: any number of readers.
  */
