@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEATS = MHA_TESTS_REDUCED ? 3 : 20 };
+enum { REPEATS = MHA_TESTS_REDUCED ? 2 : 20 };
 static const int32_t THREADS[] = {1, 2, 3, 4, 7, 16};
 enum { THREAD_COUNTS = sizeof THREADS / sizeof *THREADS };
 

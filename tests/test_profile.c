@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { PARTS = MHA_TIME_IDLE + 1 };
+enum { PARTS = MHA_TIME_IDLE + 1, CALLS = MHA_TESTS_REDUCED ? 4 : 20 };
 
 static double clock_seconds(void)
 {
@@ -109,7 +109,7 @@ static void profile_adds_up_to_lanes_times_the_duration(void **state)
             mha_plan_destroy(plan);
             SUCCEEDS(mha_context_set_profiling(f.ctx, 1, err));
             const double begin = clock_seconds();
-            for (int i = 0; i < 20; ++i) {
+            for (int i = 0; i < CALLS; ++i) {
                 assert_int_equal(forward(&f, NULL), MHA_OK);
             }
             const double wall = clock_seconds() - begin;
@@ -191,7 +191,7 @@ static void profile_of_calls_that_the_executor_fails_adds_up_too(void **state)
     SUCCEEDS(mha_context_set_executor(f.ctx, executor_fails, &log, 1, err));
     SUCCEEDS(mha_context_set_profiling(f.ctx, 1, err));
     const double begin = clock_seconds();
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < CALLS; ++i) {
         REFUSED(MHA_ERROR_EXECUTOR, forward(&f, err), "executor");
     }
     const double wall = clock_seconds() - begin;
