@@ -56,7 +56,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  *                   stay in the second-level cache: 320 KiB at D = 64. A band of scores, 24 x 256, stays in the
  *                   first from the product to the softmax to the product; its rows are a multiple of what
  *                   panel_product takes at once (6, 8, 12). The same up to D = 128: 4 to 5 % ahead of half of
- *                   each at D = 80, 96 and 128 (Zen 3), beyond not measured; nor are wider or narrower vectors than AVX2's.
+ *                   each at D = 80, 96 and 128 (Zen 3). Not measured: larger D, other vectors than AVX2's.
  */
 enum {
     FUSED_KEYS = 256,
