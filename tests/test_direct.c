@@ -37,23 +37,6 @@ static void fill(trial *p, int weights, uint64_t seed)
     trial_fill(p, &d, 1.0f);
 }
 
-/* Whether a forward of it without weights reads keys and values in place. */
-static int is_direct(const trial *p)
-{
-    mha_context *ctx = NULL;
-    mha_plan *plan = NULL;
-    mha_layer *layer = trial_layer(p);
-    mha_mask *mask = trial_mask(p);
-    SUCCEEDS(mha_context_create(&ctx, err));
-    SUCCEEDS(mha_plan_create(ctx, layer, mask, p->B, p->T, p->S, 0, &plan, err));
-    const int direct = strncmp(mha_plan_algorithm(plan), "direct", 6) == 0;
-    mha_plan_destroy(plan);
-    mha_context_destroy(ctx);
-    mha_mask_destroy(mask);
-    mha_layer_destroy(layer);
-    return direct;
-}
-
 static void expect_oracle(trial *p, oracle *r)
 {
     SUCCEEDS(trial_forward(p, 0, err));
@@ -81,7 +64,7 @@ static void few_queries_equal_the_packed_path_within_the_bound(void **state)
             begin(&packed, s[0], s[1], s[2], s[3], s[4], s[5], by_heads);
             fill(&direct, 0, n + 1);
             fill(&packed, 1, n + 1);
-            assert_true(is_direct(&direct));
+            assert_true(trial_is_direct(&direct));
             SUCCEEDS(trial_forward(&packed, 0, err));
             expect_oracle(&direct, &r);
             for (int64_t i = 0; i < tensor_elements(&direct.output); i++) {
@@ -113,7 +96,7 @@ static void a_layer_of_few_tokens_projects_keys_and_values_into_rows(void **stat
             }
         }
         fill(&p, 0, (uint64_t)sides);
-        assert_true(is_direct(&p));
+        assert_true(trial_is_direct(&p));
         expect_oracle(&p, &r);
         oracle_end(&r);
         trial_end(&p);
@@ -142,7 +125,7 @@ static void heads_of_a_group_may_see_different_keys(void **state)
     memset(mask->bytes + 2 * LONG, 0, LONG);             // head 2 sees nothing
     memset(mask->bytes + 3 * LONG + 100, 0, LONG - 100); // head 3 a part of the first tile
     fill(&p, 0, 4);
-    assert_true(is_direct(&p));
+    assert_true(trial_is_direct(&p));
     expect_oracle(&p, &r);
     for (int64_t c = 0; c < 32; c++) {
         assert_true(*tensor_feature(&p.output, 0, 0, 2 * 32 + c) == 0.0f);
@@ -173,7 +156,7 @@ static void values_that_are_not_finite_reach_who_may_see_them_and_no_other(void 
                 mask->bytes[(3 * 2 + 1) * LONG + at[n]] = 0;
                 fill(both[t], 0, 5);
             }
-            assert_true(is_direct(&dirty));
+            assert_true(trial_is_direct(&dirty));
             for (int64_t g = 0; g < 2; g++) {
                 *tensor_feature(&dirty.value, 0, at[n], g * 20 + 7) = bad[n % 3];
             }
@@ -210,7 +193,7 @@ static void an_infinite_value_of_vanishing_weight_is_seen_as_in_the_packed_path(
         *tensor_feature(&p.query, 0, 0, 0) = 1.0f;
         *tensor_feature(&p.key, 0, 10, 0) = 1000.0f;
         *tensor_feature(&p.value, 0, 700, 1) = INFINITY;
-        assert_true(is_direct(&p));
+        assert_true(trial_is_direct(&p));
         SUCCEEDS(trial_forward(&p, 1, err));
         assert_true(p.output.data[1] == INFINITY);
         assert_same_bits(p.output.data, tensor_feature(&p.value, 0, 10, 0), 1);
@@ -236,7 +219,7 @@ static void a_bad_score_spoils_its_row_alone(void **state)
                 *tensor_at(bias, 0, 1, 0, CHUNK + 9) = bad[n]; // head 1, query 0
             }
         }
-        assert_true(is_direct(&dirty));
+        assert_true(trial_is_direct(&dirty));
         SUCCEEDS(trial_forward(&clean, 1, err));
         SUCCEEDS(trial_forward(&dirty, 1, err));
         for (int64_t i = 0; i < tensor_elements(&clean.output); i++) {
@@ -266,7 +249,7 @@ static void chunks_are_merged_by_their_maxima(void **state)
         for (int64_t j = 0; j < LONG; j++) {
             *tensor_at(bias, 0, 0, 0, j) = -(float)llabs(j - peak);
         }
-        assert_true(is_direct(&p));
+        assert_true(trial_is_direct(&p));
         expect_oracle(&p, &r);
         oracle_end(&r);
         trial_end(&p);

@@ -113,23 +113,6 @@ static void name_case(int i)
     print_error("MHA_TEST_CASE=%d: %s\n", i, text);
 }
 
-/* Whether a plan of it reads keys and values in place. */
-static int is_direct(const trial *p)
-{
-    mha_context *ctx = NULL;
-    mha_plan *plan = NULL;
-    mha_layer *layer = trial_layer(p);
-    mha_mask *mask = trial_mask(p);
-    SUCCEEDS(mha_context_create(&ctx, err));
-    SUCCEEDS(mha_plan_create(ctx, layer, mask, p->B, p->T, p->S, 0, &plan, err));
-    const int direct = strncmp(mha_plan_algorithm(plan), "direct", 6) == 0;
-    mha_plan_destroy(plan);
-    mha_context_destroy(ctx);
-    mha_mask_destroy(mask);
-    mha_layer_destroy(layer);
-    return direct;
-}
-
 /* All cases, or all of them with few queries; at least this share must read keys and values in place. */
 static void run_cases(int few, double in_place)
 {
@@ -152,7 +135,7 @@ static void run_cases(int few, double in_place)
         sweep_trial(&cases[i], &p, FILL);
         const int is_refused = sweep_status(&p) != MHA_OK;
         refused += is_refused;
-        direct += few && !is_refused && is_direct(&p);
+        direct += few && !is_refused && trial_is_direct(&p);
         trial_end(&p);
         const double ratio = run_case(&cases[i], &hidden);
         if (ratio > 1) {

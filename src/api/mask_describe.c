@@ -4,6 +4,7 @@
 #include "api/text.h"
 #include "platform/fpenv.h"
 #include "platform/memory.h"
+#include "platform/sizes.h"
 
 #include <mha/mask.h>
 
@@ -25,11 +26,6 @@ struct walk {
     uint64_t *bits;               /* [queries, words] */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t count_bits(const uint64_t *bits, int64_t words)
 {
     int64_t sum = 0;
@@ -45,12 +41,12 @@ static void count_row_of_tiles(
 {
     struct mha__row_rules row;
     mha__visibility_of_batch_row(walk->rules, b, h, walk->T, walk->S, &row);
-    const int64_t rows = smaller(walk->queries, walk->T - i0);
+    const int64_t rows = mha__smaller(walk->queries, walk->T - i0);
     for (int64_t r = 0; r < rows; r++) {
         walk->spans[r] = mha__visibility_span(&row, i0 + r);
     }
     for (int64_t j0 = 0; j0 < walk->S; j0 += walk->keys) {
-        const int64_t columns = smaller(walk->keys, walk->S - j0);
+        const int64_t columns = mha__smaller(walk->keys, walk->S - j0);
         const int64_t words = (columns + 63) / 64;
         const enum mha__tile_class class = mha__visibility_tile(
             walk->rules, walk->spans, b, h, i0, rows, j0, columns, walk->bits, words);
@@ -124,7 +120,7 @@ int32_t mha_mask_describe(const mha_mask *mask,
 
     struct counts counts = {{0, 0, 0}, 0, 0};
     if (all > 0) {
-        const int64_t rows = smaller(queries, T);
+        const int64_t rows = mha__smaller(queries, T);
         const int64_t columns =
             keys <= S ? keys : (S / 64 + (S % 64 != 0)) * 64; // a larger tile is no other tile
         struct walk walk = {&mask->rules, H, T, S, rows, columns, columns / 64, NULL, NULL};

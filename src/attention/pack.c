@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/pack.h"
 
+#include "platform/sizes.h"
+
 #include <stdatomic.h>
 
 static int64_t tile_number(
@@ -37,11 +39,6 @@ void mha__pack_note(
     atomic_store_explicit(note_of(p, m, b, g, tile), 1, memory_order_relaxed);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 void mha__pack_keys(const struct mha__problem *problem,
                     const struct mha__means *means,
                     int64_t b,
@@ -57,8 +54,8 @@ void mha__pack_keys(const struct mha__problem *problem,
     float *tile = mha__pack_key_tile(problem, means, b, g, j0 / plan->key_tile);
     int64_t c = j0 % plan->key_tile;
     for (int64_t done = 0, n; done < nj; done += n, c += n) {
-        n = smaller(smaller(nj - done, 16), plan->key_panel - c % plan->key_panel);
-        for (int64_t j = done + n; j < smaller(done + n + 16, nj); j++) {
+        n = mha__smaller(mha__smaller(nj - done, 16), plan->key_panel - c % plan->key_panel);
+        for (int64_t j = done + n; j < mha__smaller(done + n + 16, nj); j++) {
             mha__prefetch(from + j * ld, nd);
         }
         // tile[d][c] = k[c][d], a panel at a time
@@ -86,7 +83,7 @@ void mha__pack_values(const struct mha__problem *problem,
     for (int64_t d = 0, n; d < nd; d += n) {
         // a piece may begin within a panel, and then ends with it
         const int64_t within = (d0 + d) % plan->value_panel;
-        n = within == 0 ? nd - d : smaller(nd - d, plan->value_panel - within);
+        n = within == 0 ? nd - d : mha__smaller(nd - d, plan->value_panel - within);
         finite &= means->kernels->panel_copy(tile + mha__pack_value_at(plan, c, d0 + d),
                                              plan->value_panel, stride, from + d, ld, nj, n);
     }

@@ -2,6 +2,7 @@
 #include "attention/planner.h"
 
 #include "attention/attend.h"
+#include "platform/sizes.h"
 
 /*
  * The workspace, one block of 64-byte aligned pieces:
@@ -21,24 +22,9 @@
  * for them.
  */
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t tiles_of(int64_t n, int64_t tile)
-{
-    return n / tile + (n % tile != 0);
-}
-
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {
-    return larger(low, smaller(x, high));
+    return mha__larger(low, mha__smaller(x, high));
 }
 
 /*
@@ -103,8 +89,8 @@ static bool is_direct(const struct mha__planner_request *r)
     const bool wide = r->panel > 16;
     const int64_t heads = r->H / r->G;
     const int64_t queries =
-        smaller(wide ? DIRECT_QUERIES_WIDE : DIRECT_QUERIES, DIRECT_MOST_ROWS / heads);
-    const int64_t most = larger((wide ? DIRECT_ROWS_WIDE : DIRECT_ROWS) / heads, queries);
+        mha__smaller(wide ? DIRECT_QUERIES_WIDE : DIRECT_QUERIES, DIRECT_MOST_ROWS / heads);
+    const int64_t most = mha__larger((wide ? DIRECT_ROWS_WIDE : DIRECT_ROWS) / heads, queries);
     return r->T <= most && !r->weights && !r->scores && r->rotary_key_tables == 0;
 }
 
@@ -112,21 +98,21 @@ static void choose_direct(const struct mha__planner_request *r, struct mha__plan
 {
     plan->direct = true;
     plan->algorithm = "direct, keys and values in place";
-    plan->query_tile = larger(r->T, 1);
+    plan->query_tile = mha__larger(r->T, 1);
     plan->rows = plan->score_rows = plan->query_tile * (r->H / r->G);
     const int64_t keys = clamp(DIRECT_SCORES / plan->rows / 64 * 64, 64, DIRECT_KEYS);
-    plan->key_tile = larger(tiles_of(smaller(r->S, keys), 64), 1) * 64;
-    const int64_t tiles = larger(tiles_of(r->S, plan->key_tile), 1);
-    const int64_t splits = clamp(SPLIT_TASKS / larger(r->B * r->G, 1), 1,
-                                 tiles_of(tiles, SPLIT_TILES * DIRECT_KEYS / plan->key_tile));
-    plan->split_tiles = tiles_of(tiles, splits);
-    plan->key_splits = tiles_of(tiles, plan->split_tiles);
+    plan->key_tile = mha__larger(mha__tiles_of(mha__smaller(r->S, keys), 64), 1) * 64;
+    const int64_t tiles = mha__larger(mha__tiles_of(r->S, plan->key_tile), 1);
+    const int64_t splits = clamp(SPLIT_TASKS / mha__larger(r->B * r->G, 1), 1,
+                                 mha__tiles_of(tiles, SPLIT_TILES * DIRECT_KEYS / plan->key_tile));
+    plan->split_tiles = mha__tiles_of(tiles, splits);
+    plan->key_splits = mha__tiles_of(tiles, plan->split_tiles);
     plan->tasks = r->B * r->G * plan->key_splits;
 }
 
 static void choose_tiles(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {
-    const int64_t depth = larger(r->D, r->Dv);
+    const int64_t depth = mha__larger(r->D, r->Dv);
     int64_t queries;
     int64_t keys;
     if (r->fused) {
@@ -148,21 +134,23 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
         plan->algorithm = "blas, packed tiles";
     }
     /* Enough tasks for some threads, by the shape alone. */
-    while (queries > 32 && r->B * r->H < 8 && r->B * r->H * tiles_of(r->T, queries) < 8) {
+    while (queries > 32 && r->B * r->H < 8 && r->B * r->H * mha__tiles_of(r->T, queries) < 8) {
         queries /= 2;
     }
     plan->band = r->fused ? FUSED_BAND : BAND;
     if (r->block) {
-        queries = smaller(queries, BLOCK_QUERIES); // a lane keeps [queries, S] weights
+        queries = mha__smaller(queries, BLOCK_QUERIES); // a lane keeps [queries, S] weights
     }
     /* Tiles of one size, in steps that suit the products, rather than a small one at the end. */
-    const int64_t T = larger(r->T, 1);
-    queries = smaller(queries, tiles_of(tiles_of(T, tiles_of(T, queries)), STEP) * STEP);
-    plan->query_tile = plan->rows = smaller(queries, T);
-    plan->key_tile = smaller(keys, larger(tiles_of(smaller(r->S, keys), 64), 1) * 64);
+    const int64_t T = mha__larger(r->T, 1);
+    queries = mha__smaller(queries,
+                           mha__tiles_of(mha__tiles_of(T, mha__tiles_of(T, queries)), STEP) * STEP);
+    plan->query_tile = plan->rows = mha__smaller(queries, T);
+    plan->key_tile =
+        mha__smaller(keys, mha__larger(mha__tiles_of(mha__smaller(r->S, keys), 64), 1) * 64);
     plan->alike_band = r->fused ? plan->band : plan->query_tile;
-    plan->score_rows = r->scores ? plan->query_tile : larger(plan->alike_band, plan->band);
-    plan->score_rows = smaller(plan->score_rows, plan->query_tile);
+    plan->score_rows = r->scores ? plan->query_tile : mha__larger(plan->alike_band, plan->band);
+    plan->score_rows = mha__smaller(plan->score_rows, plan->query_tile);
 }
 
 int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)
@@ -235,7 +223,7 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
     int64_t top =
         0; // behind the block: the weights of the top keys of a row where nobody wants them
     fits = fits && reserve(&attention, &top, r->top, 1, 1, f);
-    int64_t widest = larger(larger(r->Eq, r->Ek), larger(r->Ev, r->H * r->Dv));
+    int64_t widest = mha__larger(mha__larger(r->Eq, r->Ek), mha__larger(r->Ev, r->H * r->Dv));
     bool projects = r->project_q || r->project_k || r->project_v || r->project_out;
     int64_t projection = 0;
     fits = fits &&
@@ -244,7 +232,7 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
            reserve(&projection, &lane->panel, projects && r->fused ? plan->k_block : 0, r->panel, 1,
                    f) &&
            reserve(&projection, &lane->gathered, r->gather ? plan->row_tile : 0, widest, 1, f);
-    lane->bytes = larger(attention, projection);
+    lane->bytes = mha__larger(attention, projection);
     return fits;
 }
 
@@ -257,15 +245,15 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     } else {
         choose_tiles(r, plan);
     }
-    plan->query_tiles = tiles_of(r->T, plan->query_tile);
-    plan->key_tiles = tiles_of(r->S, plan->key_tile);
+    plan->query_tiles = mha__tiles_of(r->T, plan->query_tile);
+    plan->key_tiles = mha__tiles_of(r->S, plan->key_tile);
     plan->score_ld = plan->key_tile;
     plan->fused = r->fused;
     const bool panels = r->fused && !plan->direct;
     plan->key_panel = panels ? r->panel : plan->key_tile;
     plan->value_panel = panels ? r->panel : r->Dv;
-    plan->values_ld = tiles_of(r->Dv, plan->value_panel) * plan->value_panel;
-    plan->block_ld = r->block ? tiles_of(r->S + r->extra, 16) * 16 : 0;
+    plan->values_ld = mha__tiles_of(r->Dv, plan->value_panel) * plan->value_panel;
+    plan->block_ld = r->block ? mha__tiles_of(r->S + r->extra, 16) * 16 : 0;
     plan->heads_together = r->heads_together;
     if (!plan->direct && __builtin_mul_overflow(r->B * (r->heads_together ? 1 : r->H),
                                                 plan->query_tiles, &plan->tasks)) {
@@ -301,10 +289,11 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
            reserve(&bytes, &plan->key_angles, r->rotary_size > 0 ? r->rotary_key_tables : 0, padded,
                    r->rotary_size, f);
     /* No phase has more tasks than this, and no lane more than one task at a time. */
-    int64_t most = larger(
-        plan->tasks,
-        larger(tiles_of(r->B * r->T, plan->row_tile), tiles_of(r->B * r->S, plan->row_tile)) * 64);
-    plan->lanes = clamp(r->threads, 1, larger(most, 1));
+    int64_t most =
+        mha__larger(plan->tasks, mha__larger(mha__tiles_of(r->B * r->T, plan->row_tile),
+                                             mha__tiles_of(r->B * r->S, plan->row_tile)) *
+                                     64);
+    plan->lanes = clamp(r->threads, 1, mha__larger(most, 1));
     fits = fits && lay_out_lane(r, plan) &&
            reserve(&bytes, &plan->lane0, plan->lanes, plan->lane.bytes, 1, 1);
     plan->bytes = bytes;

@@ -11,6 +11,7 @@
 #include "attention/visibility.h"
 #include "kernels/kernels.h"
 #include "platform/parallel.h"
+#include "platform/prefetch.h"
 
 #include <mha/call.h>
 
@@ -117,26 +118,6 @@ struct mha__means {
     struct mha__executor executor;
     char *workspace; /* plan.bytes */
 };
-
-/*
- * Asks for n numbers that will be read (or written) soon. Rows of a head lie far apart, so no CPU guesses
- * the next one; past the end of a tensor nothing happens.
- */
-static inline void mha__prefetch(const float *row, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 16) {
-        __builtin_prefetch(row + i);
-    }
-}
-
-static inline void mha__prefetch_to_write(const float *row, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 16) {
-        __builtin_prefetch(row + i, 1);
-    }
-}
-
-enum { MHA__ROWS_AHEAD = 8 };
 
 /* A piece of the workspace. */
 static inline void *mha__piece(const struct mha__means *means, int64_t offset)

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/visibility.h"
 
+#include "platform/sizes.h"
+
 #include <mha/mask.h>
 
 #include <stddef.h>
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static int64_t entry(const int64_t *array, int64_t batch, int64_t b, int64_t otherwise)
 {
@@ -48,7 +40,7 @@ void mha__visibility_of_batch_row(const struct mha__rules *rules,
         row->off = entry(rules->offsets, rules->offset_batch, b, 0);
     }
     for (int64_t m = 0; m < rules->booleans; m++) {
-        row->keys = smaller(row->keys, rules->boolean[m].keys);
+        row->keys = mha__smaller(row->keys, rules->boolean[m].keys);
     }
     row->causal = rules->causal_heads ? rules->head_causal[h] : rules->causal;
     row->left = rules->window_heads ? rules->head_left[h] : rules->left;
@@ -97,7 +89,7 @@ static struct sequence find_sequence(const struct mha__row_rules *row, int64_t i
     } else if (rules->alignment == MHA_ALIGNMENT_EXPLICIT) {
         off += entry(rules->offsets, rules->offset_batch, s, 0);
     }
-    return (struct sequence){k0, smaller(k1, row->keys), off};
+    return (struct sequence){k0, mha__smaller(k1, row->keys), off};
 }
 
 int64_t mha__visibility_stand(const struct mha__row_rules *row, int64_t i)
@@ -139,21 +131,21 @@ struct mha__span mha__visibility_span(const struct mha__row_rules *row, int64_t 
     span.lo = sequence.first;
     span.hi = sequence.end;
     if (row->causal) {
-        span.hi = smaller(span.hi, stand + 1); // j <= i + off
+        span.hi = mha__smaller(span.hi, stand + 1); // j <= i + off
     }
     if (is_bound(row->right)) {
-        span.hi = smaller(span.hi, stand + row->right + 1); // j <= i + off + right
+        span.hi = mha__smaller(span.hi, stand + row->right + 1); // j <= i + off + right
     }
     if (is_bound(row->left)) {
-        span.lo = larger(span.lo, stand - row->left); // j >= i + off - left
+        span.lo = mha__larger(span.lo, stand - row->left); // j >= i + off - left
     }
     if (row->range_lo) {
-        span.lo = larger(span.lo, row->range_lo[i]);
-        span.hi = smaller(span.hi, row->range_hi[i]);
+        span.lo = mha__larger(span.lo, row->range_lo[i]);
+        span.hi = mha__smaller(span.hi, row->range_hi[i]);
     }
     if (row->segment_first) {
-        span.lo = larger(span.lo, row->segment_first[i]);
-        span.hi = smaller(span.hi, row->segment_end[i]);
+        span.lo = mha__larger(span.lo, row->segment_first[i]);
+        span.hi = mha__smaller(span.hi, row->segment_end[i]);
     }
     if (span.hi <= span.lo) {
         span.lo = span.hi = 0;

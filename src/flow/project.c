@@ -3,6 +3,7 @@
 
 #include "attention/pack.h"
 #include "kernels/product.h"
+#include "platform/sizes.h"
 
 #include <string.h>
 
@@ -15,16 +16,6 @@ struct tile {
     int64_t ld;
 };
 
-static int64_t tiles_of(int64_t n, int64_t tile)
-{
-    return n / tile + (n % tile != 0);
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* One packing task of a tensor that holds heads: one key tile of one key-value head. */
 static int64_t packing_tasks(const struct mha__projection *p)
 {
@@ -36,8 +27,8 @@ int64_t mha__project_tasks(const struct mha__projection *p)
     if (!p->weight->tiles) {
         return p->target == MHA__PROJECT_TO_ROWS ? 0 : packing_tasks(p);
     }
-    return tiles_of(p->problem->B * p->tokens, p->means->plan.row_tile) *
-           tiles_of(p->weight->out, p->weight->width);
+    return mha__tiles_of(p->problem->B * p->tokens, p->means->plan.row_tile) *
+           mha__tiles_of(p->weight->out, p->weight->width);
 }
 
 int64_t mha__project_row_distance(const struct mha__input *x, int64_t B, int64_t tokens, int64_t in)
@@ -103,11 +94,11 @@ static void store_packed(const struct mha__projection *p, const struct tile *til
     for (int64_t r = 0, nj; r < tile->rows; r += nj) {
         const int64_t b = (tile->r0 + r) / p->tokens;
         const int64_t j = (tile->r0 + r) % p->tokens;
-        nj = smaller(tile->rows - r, smaller(width - j % width, p->tokens - j));
+        nj = mha__smaller(tile->rows - r, mha__smaller(width - j % width, p->tokens - j));
         for (int64_t c = 0, nd; c < tile->columns; c += nd) {
             const int64_t g = (tile->n0 + c) / head;
             const int64_t d = (tile->n0 + c) % head;
-            nd = smaller(tile->columns - c, head - d);
+            nd = mha__smaller(tile->columns - c, head - d);
             (keys ? mha__pack_keys : mha__pack_values)(p->problem, p->means, b, g, j, nj, d, nd,
                                                        tile->y + r * tile->ld + c, tile->ld);
         }
@@ -122,9 +113,9 @@ static void pack_heads(const struct mha__projection *p, int64_t task)
     const int64_t b = task / plan->key_tiles / p->problem->G;
     const float *from = p->from.data + b * p->from.batch + j * p->from.token + g * p->from.head;
     const bool keys = p->target == MHA__PROJECT_TO_KEYS;
-    (keys ? mha__pack_keys
-          : mha__pack_values)(p->problem, p->means, b, g, j, smaller(plan->key_tile, p->tokens - j),
-                              0, keys ? p->problem->D : p->problem->Dv, from, p->from.token);
+    (keys ? mha__pack_keys : mha__pack_values)(
+        p->problem, p->means, b, g, j, mha__smaller(plan->key_tile, p->tokens - j), 0,
+        keys ? p->problem->D : p->problem->Dv, from, p->from.token);
 }
 
 /* A panel of a weight: inputs k .. k+nk-1 of some outputs, [nk][columns of the tile]. */
@@ -144,8 +135,8 @@ panel_at(const struct mha__projection *p, const struct tile *tile, int64_t n, in
         panel.k = 0;
     }
     if (panel.n < tile->columns) {
-        panel.columns = smaller(p->means->kernels->panel, tile->columns - panel.n);
-        panel.inputs = smaller(p->means->plan.k_block, p->weight->in - panel.k);
+        panel.columns = mha__smaller(p->means->kernels->panel, tile->columns - panel.n);
+        panel.inputs = mha__smaller(p->means->plan.k_block, p->weight->in - panel.k);
         panel.data =
             p->weight->tiles + tile->n0 * p->weight->in + panel.k * tile->columns + panel.n;
     }
@@ -165,18 +156,18 @@ static void panel_products(const struct mha__projection *p,
 {
     enum { ROWS = 24 };
     const struct mha__kernels *kernels = p->means->kernels;
-    const int64_t steps = tiles_of(tile->rows, ROWS);
+    const int64_t steps = mha__tiles_of(tile->rows, ROWS);
     for (struct weight_panel panel = panel_at(p, tile, 0, 0), next; panel.inputs > 0;
          panel = next) {
         (void)kernels->panel_copy(copy, kernels->panel, 0, panel.data, tile->columns, panel.inputs,
                                   panel.columns);
         next = panel_at(p, tile, panel.n, panel.k + panel.inputs);
-        const int64_t share = tiles_of(next.inputs, steps);
+        const int64_t share = mha__tiles_of(next.inputs, steps);
         for (int64_t r = 0, asked = 0; r < tile->rows; r += ROWS) {
-            for (int64_t end = smaller(asked + share, next.inputs); asked < end; asked++) {
+            for (int64_t end = mha__smaller(asked + share, next.inputs); asked < end; asked++) {
                 mha__prefetch(next.data + asked * tile->columns, next.columns);
             }
-            kernels->panel_product(smaller(ROWS, tile->rows - r), panel.columns, panel.inputs,
+            kernels->panel_product(mha__smaller(ROWS, tile->rows - r), panel.columns, panel.inputs,
                                    x + r * ldx + panel.k, ldx, copy, 0, panel.k > 0,
                                    tile->y + r * tile->ld + panel.n, tile->ld);
         }
@@ -191,7 +182,7 @@ static void plain_products(const struct mha__projection *p,
 {
     const float *weight = p->weight->tiles + tile->n0 * p->weight->in;
     for (int64_t k = 0, nk; k < p->weight->in; k += nk) {
-        nk = smaller(p->means->plan.k_block, p->weight->in - k);
+        nk = mha__smaller(p->means->plan.k_block, p->weight->in - k);
         // Y += X[:, k] W[:, k]^T
         mha__product_nn(p->means->kernels, &p->means->blas, p->means->plan.few_rows, tile->rows,
                         tile->columns, nk, x + k, ldx, weight + k * tile->columns, tile->columns,
@@ -210,12 +201,12 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
     }
     const struct mha__weight *w = p->weight;
     const struct mha__planner_plan *plan = &p->means->plan;
-    const int64_t columns = tiles_of(w->out, w->width);
+    const int64_t columns = mha__tiles_of(w->out, w->width);
     struct tile tile = {.r0 = task / columns * plan->row_tile, .n0 = task % columns * w->width};
-    tile.rows = smaller(plan->row_tile, p->problem->B * p->tokens - tile.r0);
-    tile.columns = smaller(w->width, w->out - tile.n0);
+    tile.rows = mha__smaller(plan->row_tile, p->problem->B * p->tokens - tile.r0);
+    tile.columns = mha__smaller(w->width, w->out - tile.n0);
     const int64_t panel = plan->fused ? p->means->kernels->panel : 1; // rows of whole panels
-    tile.ld = tiles_of(tile.columns, panel) * panel;
+    tile.ld = mha__tiles_of(tile.columns, panel) * panel;
     tile.y = (void *)(mha__lane(p->means, lane) + plan->lane.product);
 
     int64_t ldx = 0;

@@ -20,6 +20,8 @@
  *
  * No include guard: it is included once by each kernels_<set>.c.
  */
+#include "platform/prefetch.h"
+
 #include <math.h>
 
 #define LOG2_E      0x1.715476p+0f  /* log2 e, rounded */
@@ -432,16 +434,6 @@ static void biased_copy(float *to, const float *from, const float *bias, int64_t
     }
 }
 
-/* Rows of one head lie far apart in memory, so no CPU guesses the next one. */
-enum { ROWS_AHEAD = 8 };
-
-static inline void ask_for(const float *row, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 16) {
-        __builtin_prefetch(row + i);
-    }
-}
-
 static void scaled_rows(float *to,
                         int64_t ld_to,
                         const float *from,
@@ -452,8 +444,8 @@ static void scaled_rows(float *to,
 {
     for (int64_t r = 0; r < rows; r++) {
         const float *row = from + r * ld_from;
-        if (r + ROWS_AHEAD < rows) {
-            ask_for(row + ROWS_AHEAD * ld_from, columns);
+        if (r + MHA__ROWS_AHEAD < rows) {
+            mha__prefetch(row + MHA__ROWS_AHEAD * ld_from, columns);
         }
         scaled_copy(to + r * ld_to, row, columns, factor[r]);
     }
@@ -474,8 +466,8 @@ static bool panel_copy(float *to,
     float rest = 0.0f;
     for (int64_t r = 0; r < rows; r++) {
         const float *row = from + r * ld;
-        if (r + ROWS_AHEAD < rows) {
-            ask_for(row + ROWS_AHEAD * ld, columns);
+        if (r + MHA__ROWS_AHEAD < rows) {
+            mha__prefetch(row + MHA__ROWS_AHEAD * ld, columns);
         }
         for (int64_t c0 = 0; c0 < columns; c0 += panel) {
             const int64_t end = columns - c0 < panel ? columns : c0 + panel;

@@ -111,14 +111,14 @@ static void few_dots(int64_t rows,
     int64_t c = 0;
     for (; rows == 1 && c + 8 <= keys; c += 8) {
         for (int i = 0; i < 8; i++) {
-            ask_for(k + (c + i) * ldk + ahead, depth);
+            mha__prefetch(k + (c + i) * ldk + ahead, depth);
         }
         dots_block(1, 8, depth, q, ldq, k + c * ldk, ldk, s + c, lds);
     }
     for (; c + 4 <= keys; c += 4) {
         const float *four = k + c * ldk;
         for (int i = 0; i < 4; i++) {
-            ask_for(four + i * ldk + ahead, depth);
+            mha__prefetch(four + i * ldk + ahead, depth);
         }
         int64_t r = 0;
         for (; r + FEW_ROWS <= rows; r += FEW_ROWS) {

@@ -148,6 +148,9 @@ mha_mask *trial_mask(const trial *p);
 mha_call *trial_call(const trial *p);
 /* mha_forward with a context of this many threads (0 = default) that lives for the call. */
 int32_t trial_forward(const trial *p, int32_t threads, mha_error *err);
+
+/* Whether a plan of it, without weights, reads keys and values in place. */
+int trial_is_direct(const trial *p);
 /* mha_reference_forward into the same tensors. */
 int32_t trial_reference(const trial *p, mha_error *err);
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Making an object from a legal trial cannot be refused: say what was, and stop the program. */
 static void must(int32_t status, mha_error *err, const char *what)
@@ -322,4 +323,22 @@ int32_t trial_reference(const trial *p, mha_error *caller)
     mha_mask_destroy(mask);
     mha_layer_destroy(layer);
     return status;
+}
+
+int trial_is_direct(const trial *p)
+{
+    mha_error *err = mha_error_create();
+    mha_context *ctx = NULL;
+    mha_plan *plan = NULL;
+    mha_layer *layer = trial_layer(p);
+    mha_mask *mask = trial_mask(p);
+    MUST(mha_context_create(&ctx, err));
+    MUST(mha_plan_create(ctx, layer, mask, p->B, p->T, p->S, 0, &plan, err));
+    const int direct = strncmp(mha_plan_algorithm(plan), "direct", 6) == 0;
+    mha_plan_destroy(plan);
+    mha_context_destroy(ctx);
+    mha_mask_destroy(mask);
+    mha_layer_destroy(layer);
+    mha_error_destroy(err);
+    return direct;
 }
