@@ -41,6 +41,7 @@ set(MHA_CORE_SOURCES
     src/api/config_scores.c
     src/api/config_extras.c
     src/api/layer.c
+    src/api/layer_panels.c
     src/api/layer_parameter.c
     src/api/layer_initialize.c
     src/api/layer_prune.c

@@ -277,6 +277,10 @@ static void forward_without_memory_writes_nothing_and_every_object_works_on(void
     SUCCEEDS(trial_forward(&p, 1, err)); /* what the process keeps is there now */
     float *expected = tensor_read(&p.output);
     objects o = objects_of(&p);
+    mha_context *other = NULL; /* by its call, so is what the layer keeps: see test_panels.c */
+    SUCCEEDS(mha_context_create(&other, err));
+    SUCCEEDS(mha_forward(other, o.layer, o.mask, o.call, err));
+    mha_context_destroy(other);
     tensor_flood(&p.output, -7.0f);
     BRUTAL(mha_forward(o.ctx, o.layer, o.mask, o.call, NULL),
            assert_true(all_are(p.output.block, p.output.count, -7.0f)));

@@ -54,6 +54,7 @@ static void *call_again_and_again(void *argument)
     mha_context *ctx = NULL;
     c->wrong |= mha_context_create(&ctx, NULL) != MHA_OK;
     c->wrong |= mha_context_set_threads(ctx, 1, NULL) != MHA_OK;
+    c->wrong |= mha_context_set_engine(ctx, c->number % 2, NULL) != MHA_OK; /* both, in turn */
     mha_call *call = trial_call(&p);
     c->wrong |= mha_forward(ctx, layer, mask, call, NULL) != MHA_OK;
     float *output = tensor_read(&p.output), *weights = tensor_read(&p.weights);

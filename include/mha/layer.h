@@ -125,7 +125,11 @@ MHA_API int32_t mha_layer_initialize(mha_layer *layer, uint64_t seed, mha_error 
 MHA_API int32_t mha_layer_prune_heads(
     const mha_layer *layer, int64_t count, const int64_t *heads, mha_layer **out, mha_error *err);
 
-/** Bytes that the layer holds. MHA_ERROR_NULL_ARGUMENT for NULL. */
+/**
+ * Bytes that the layer holds. From the first forward of more than 16 rows with MHA_ENGINE_FUSED, until a weight
+ * is set, these are the weights twice: in tiles, and in panels for that engine's products.
+ * MHA_ERROR_NULL_ARGUMENT for NULL.
+ */
 MHA_API int64_t mha_layer_bytes(const mha_layer *layer);
 
 /**

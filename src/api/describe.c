@@ -293,8 +293,11 @@ static void describe_layer(const mha_layer *layer, struct mha__problem *p)
     p->Eo = layer->width[MHA_PROJECTION_OUT];
     for (int side = 0; side < MHA__PROJECTIONS; side++) {
         const struct mha__linear *linear = &layer->linear[side];
-        p->weight[side] = (struct mha__weight){linear->out, linear->in, linear->width,
-                                               linear->tiles, linear->bias};
+        p->weight[side] = (struct mha__weight){.out = linear->out,
+                                               .in = linear->in,
+                                               .width = linear->width,
+                                               .tiles = linear->tiles,
+                                               .bias = linear->bias};
     }
     p->scale = layer->scale;
     p->softcap = layer->softcap;

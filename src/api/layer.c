@@ -150,6 +150,7 @@ void mha_layer_destroy(mha_layer *layer)
     if (!layer) {
         return;
     }
+    mha__panels_drop(layer);
     for (int i = 0; i < MHA__PROJECTIONS; i++) {
         mha__memory_release(layer->linear[i].tiles);
         mha__memory_release(layer->linear[i].bias);
@@ -178,7 +179,8 @@ int64_t mha_layer_bytes(const mha_layer *layer)
     for (int i = 0; i < MHA__VECTORS; i++) {
         numbers += layer->vector[i].count;
     }
-    return (int64_t)sizeof *layer + numbers * (int64_t)sizeof(float);
+    return (int64_t)sizeof *layer + numbers * (int64_t)sizeof(float) +
+           (layer->panels ? mha__panels_bytes(layer) : 0);
 }
 
 int32_t mha_layer_forward(mha_context *ctx,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/objects.h"
+#include "api/run.h"
 #include "platform/fpenv.h"
 #include "platform/philox.h"
 
@@ -81,6 +81,7 @@ int32_t mha_layer_initialize(mha_layer *layer, uint64_t seed, mha_error *err)
     const struct mha__linear *k = &layer->linear[MHA_PROJECTION_K];
     const struct mha__linear *v = &layer->linear[MHA_PROJECTION_V];
     const bool packed = q->tiles && k->tiles && v->tiles && q->in == k->in && k->in == v->in;
+    mha__panels_drop(layer);
     struct mha__fpenv hosts;
     mha__fpenv_enter(&hosts);
     for (int32_t side = 0; side < MHA__PROJECTIONS; side++) {

@@ -144,6 +144,9 @@ int32_t mha_layer_set_parameter(mha_layer *layer,
         vector->is_set = true;
         return mha__error_clear(err);
     }
+    if (is_weight(parameter)) {
+        mha__panels_drop(layer);
+    }
     const float *from = data;
     int32_t first = 0;
     const int32_t n = sides_of(layer, parameter, &first);

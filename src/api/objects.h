@@ -11,6 +11,8 @@
 
 #include <mha/mha.h>
 
+#include <stdatomic.h>
+
 enum mha__magic {
     MHA__MAGIC_ERROR = 0x6d686145,
     MHA__MAGIC_CONFIG = 0x6d686143,
@@ -96,6 +98,7 @@ struct mha_layer {
     bool zero_key;
     struct mha__linear linear[MHA__PROJECTIONS];
     struct mha__vector vector[MHA__VECTORS]; /* by id - MHA__FIRST_VECTOR */
+    _Atomic(float *) panels; /* the weights for the fused engine, or NULL: see layer_panels.c */
 };
 
 struct mha_context {

@@ -6,6 +6,7 @@
 #include "flow/flow_forward.h"
 #include "flow/project.h"
 #include "platform/blas_check.h"
+#include "platform/sizes.h"
 
 /* Check, plan, make room, go. */
 
@@ -74,6 +75,23 @@ static void request_outputs(const struct mha__problem *p, struct mha__planner_re
     }
 }
 
+/* The weights as the fused engine multiplies more than a few rows by them. */
+static int32_t find_panels(const mha_layer *layer,
+                           const struct mha__planner_plan *plan,
+                           struct mha__problem *p,
+                           mha_error *err)
+{
+    const bool many = p->B * mha__larger(p->T, p->S) > plan->few_rows;
+    if (plan->fused && many && mha__panels_bytes(layer) > 0) {
+        const float *panels[MHA__PROJECTIONS];
+        MHA_TRY(mha__panels_find(layer, panels, err));
+        for (int side = 0; side < MHA__PROJECTIONS; side++) {
+            p->weight[side].panels = panels[side];
+        }
+    }
+    return MHA_OK;
+}
+
 static int32_t run(mha_context *ctx,
                    const mha_layer *layer,
                    const mha_mask *mask,
@@ -97,6 +115,7 @@ static int32_t run(mha_context *ctx,
     MHA_CHECK(err, mha__planner_make(&request, &means.plan), MHA_ERROR_TOO_LARGE,
               "B = %lld, T = %lld, S = %lld: the workspace passes 2^63 bytes", (long long)problem.B,
               (long long)problem.T, (long long)problem.S);
+    MHA_TRY(find_panels(layer, &means.plan, &problem, err));
     MHA_TRY(mha__context_reserve(ctx, means.plan.bytes, err));
     means.executor.threads = (int32_t)means.plan.lanes;
     if (problem.one_thread) {

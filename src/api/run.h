@@ -17,6 +17,13 @@ mha__mask_fits(const mha_mask *mask, int64_t B, int64_t H, int64_t T, int64_t S,
 int32_t mha__mask_aligned(
     const mha_mask *mask, const char *what, int64_t B, int64_t T, int64_t S, mha_error *err);
 
+/* The weights in panels, NULL for a projection that is off; the first call makes them. */
+int32_t
+mha__panels_find(const mha_layer *layer, const float *sides[MHA__PROJECTIONS], mha_error *err);
+/* How many bytes they take, and away with them: a weight changes. */
+int64_t mha__panels_bytes(const mha_layer *layer);
+void mha__panels_drop(mha_layer *layer);
+
 /* The sizes of a call on a layer: not negative, and no product too large. */
 int32_t
 mha__run_check_sizes(const mha_layer *layer, int64_t B, int64_t T, int64_t S, mha_error *err);

@@ -13,12 +13,12 @@
  * and in a lane, by turns:
  *
  *   | queries | scores | out | values | rows | spans | visible | heads | maxima | block |
- *   | product | panel | gathered |
+ *   | product | gathered |
  *
  * q_heads and o_heads exist where the layer has that projection. Where D = Dv they are one: a task reads
  * its queries before it writes its output in their place, and no other task reads them. If direct, all chunks
  * of keys read them, and the last one to be done writes. partials and arrived exist where there are several
- * chunks, heads if direct, panel if fused; the pieces from masses on, maxima and block where an option asks
+ * chunks, heads if direct; the pieces from masses on, maxima and block where an option asks
  * for them.
  */
 
@@ -49,8 +49,8 @@ enum {
     FUSED_QUERIES = 384,
     FUSED_BAND = 24,
     BAND = 64,
-    FUSED_ROWS = 192,    /* projections: rows a panel of weights is copied for */
-    FUSED_PANEL = 8192,  /* … and its numbers, 32 KiB: the first-level cache */
+    FUSED_ROWS = 192,    /* projections: rows a task */
+    FUSED_PANEL = 12288, /* … and the most numbers of a panel of weights at a time */
     BLOCK_QUERIES = 128, /* 128 rows of weights in a lane: 512 S bytes */
     STEP = 24            /* queries: a multiple of all that panel_product takes at once */
 };
@@ -229,8 +229,6 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
     fits = fits &&
            reserve(&projection, &lane->product, projects ? plan->row_tile : 0,
                    mha__planner_weight_tile(&r->blas), 1, f) &&
-           reserve(&projection, &lane->panel, projects && r->fused ? plan->k_block : 0, r->panel, 1,
-                   f) &&
            reserve(&projection, &lane->gathered, r->gather ? plan->row_tile : 0, widest, 1, f);
     lane->bytes = mha__larger(attention, projection);
     return fits;

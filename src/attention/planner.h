@@ -46,7 +46,6 @@ struct mha__planner_lane {
     int64_t maxima;   /* [key_tiles + 1, query_tile] the running maximum after each tile */
     int64_t block;    /* [query_tile, block_ld] weights, then [top] */
     int64_t product;  /* [row_tile, column_tile] */
-    int64_t panel;    /* [k_block, panel of the kernels] weights */
     int64_t gathered; /* [row_tile, widest input] */
     int64_t bytes;
 };

@@ -40,6 +40,9 @@ struct mha__weight {
     int64_t out, in, width;
     const float *tiles; /* out * in numbers; NULL: no projection */
     const float *bias;  /* [out] or NULL */
+    /* Fused engine: the same outputs in panels of panel_product, [in][panel] each, zeros behind the last; NULL
+     * where no product wants them. */
+    const float *panels;
 };
 
 /* An additive bias [batch, heads, queries, keys]; an axis of size 1 has stride 0. Keys beyond its last

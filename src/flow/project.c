@@ -118,59 +118,21 @@ static void pack_heads(const struct mha__projection *p, int64_t task)
         keys ? p->problem->D : p->problem->Dv, from, p->from.token);
 }
 
-/* A panel of a weight: inputs k .. k+nk-1 of some outputs, [nk][columns of the tile]. */
-struct weight_panel {
-    const float *data;
-    int64_t n, columns;
-    int64_t k, inputs;
-};
-
-/* The panel at (n, k), cut to the tile and to k_block inputs; inputs = 0 past the last. */
-static struct weight_panel
-panel_at(const struct mha__projection *p, const struct tile *tile, int64_t n, int64_t k)
-{
-    struct weight_panel panel = {.n = n, .k = k};
-    if (k == p->weight->in) {
-        panel.n += p->means->kernels->panel;
-        panel.k = 0;
-    }
-    if (panel.n < tile->columns) {
-        panel.columns = mha__smaller(p->means->kernels->panel, tile->columns - panel.n);
-        panel.inputs = mha__smaller(p->means->plan.k_block, p->weight->in - panel.k);
-        panel.data =
-            p->weight->tiles + tile->n0 * p->weight->in + panel.k * tile->columns + panel.n;
-    }
-    return panel;
-}
-
-/*
- * Y = X W^T by our own kernel: a panel of the weight is copied side by side, some inputs at a time, so that it
- * stays in the first-level cache for all rows of the tile. Its numbers lie a row of the tile of W apart, one
- * cache line each, which no CPU foresees: those of the next panel are asked for between the products.
- */
+/* Y = X W^T by our own kernel, over parts of the inputs whose panels stay in the first-level cache. */
 static void panel_products(const struct mha__projection *p,
                            const struct tile *tile,
                            const float *x,
-                           int64_t ldx,
-                           float *copy)
+                           int64_t ldx)
 {
-    enum { ROWS = 24 };
     const struct mha__kernels *kernels = p->means->kernels;
-    const int64_t steps = mha__tiles_of(tile->rows, ROWS);
-    for (struct weight_panel panel = panel_at(p, tile, 0, 0), next; panel.inputs > 0;
-         panel = next) {
-        (void)kernels->panel_copy(copy, kernels->panel, 0, panel.data, tile->columns, panel.inputs,
-                                  panel.columns);
-        next = panel_at(p, tile, panel.n, panel.k + panel.inputs);
-        const int64_t share = mha__tiles_of(next.inputs, steps);
-        for (int64_t r = 0, asked = 0; r < tile->rows; r += ROWS) {
-            for (int64_t end = mha__smaller(asked + share, next.inputs); asked < end; asked++) {
-                mha__prefetch(next.data + asked * tile->columns, next.columns);
-            }
-            kernels->panel_product(mha__smaller(ROWS, tile->rows - r), panel.columns, panel.inputs,
-                                   x + r * ldx + panel.k, ldx, copy, 0, panel.k > 0,
-                                   tile->y + r * tile->ld + panel.n, tile->ld);
-        }
+    const int64_t in = p->weight->in;
+    const int64_t part = mha__tiles_of(in, mha__tiles_of(in, p->means->plan.k_block));
+    const float *panels = p->weight->panels + tile->n0 * in;
+    for (int64_t k = 0; k < in; k += part) {
+        // Y += X[:, k] W[:, k]^T
+        kernels->panel_product(tile->rows, tile->columns, mha__smaller(part, in - k), x + k, ldx,
+                               panels + k * kernels->panel, in * kernels->panel, k > 0, tile->y,
+                               tile->ld);
     }
 }
 
@@ -213,7 +175,7 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
     const float *x = input_rows(p, &tile, lane, &ldx);
     mha__profile_to(clock, MHA__PROFILE_PROJECTIONS);
     if (plan->fused && tile.rows > plan->few_rows) {
-        panel_products(p, &tile, x, ldx, (void *)(mha__lane(p->means, lane) + plan->lane.panel));
+        panel_products(p, &tile, x, ldx);
     } else {
         plain_products(p, &tile, x, ldx);
     }
