@@ -119,8 +119,11 @@ static void minus_infinity_hides_and_nothing_else(void **state)
     for_each_kernel_set(test_hide);
 }
 
-static void
-one_product(const struct mha__kernels *set, draw *d, int64_t m, int64_t n, int64_t k, int add)
+/* What a product is added to: nothing, what stands there, one row for all. */
+enum start { ZEROS, ITSELF, A_ROW, STARTS };
+
+static void one_product(
+    const struct mha__kernels *set, draw *d, int64_t m, int64_t n, int64_t k, enum start start)
 {
     const int64_t panel = set->panel;
     const int64_t panels = (n + panel - 1) / panel;
@@ -130,16 +133,22 @@ one_product(const struct mha__kernels *set, draw *d, int64_t m, int64_t n, int64
     float *a = malloc((size_t)(m * lda) * sizeof *a);
     float *b = malloc((size_t)(panels * stride) * sizeof *b);
     float *c = malloc((size_t)(m * ldc) * sizeof *c);
-    assert_true(a && b && c);
+    float *row = malloc((size_t)ldc * sizeof *row);
+    assert_true(a && b && c && row);
     draw_fill(d, a, m * lda, -1, 1);
     draw_fill(d, b, panels * stride, -1, 1);
     for (int64_t i = 0; i < m * ldc; i++) {
         c[i] = 2.0f;
     }
-    set->panel_product(m, n, k, a, lda, b, stride, add, c, ldc);
+    draw_fill(d, row, ldc, -2, 2);
+    set->panel_product(m, n, k, a, lda, b, stride,
+                       start == ZEROS    ? NULL
+                       : start == ITSELF ? c
+                                         : row,
+                       start == ITSELF ? ldc : 0, c, ldc);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
-            double sum = add ? 2.0 : 0.0;
+            double sum = start == ZEROS ? 0.0 : start == ITSELF ? 2.0 : (double)row[j];
             for (int64_t p = 0; p < k; p++) {
                 sum +=
                     (double)a[i * lda + p] * (double)b[j / panel * stride + p * panel + j % panel];
@@ -154,6 +163,7 @@ one_product(const struct mha__kernels *set, draw *d, int64_t m, int64_t n, int64
     free(a);
     free(b);
     free(c);
+    free(row);
 }
 
 static void test_product(const struct mha__kernels *set, const struct mha__kernels *ref)
@@ -162,11 +172,12 @@ static void test_product(const struct mha__kernels *set, const struct mha__kerne
     draw d = {15};
     for (int64_t m = 1; m <= 27; m++) {
         for (int64_t n = 1; n <= 67; n += 11) {
-            one_product(set, &d, m, n, 1 + draw_int(&d, 0, 40), (int)(m + n) % 2);
+            one_product(set, &d, m, n, 1 + draw_int(&d, 0, 40), (enum start)((m + n) % STARTS));
         }
     }
-    one_product(set, &d, 96, 192, 64, 0);
-    one_product(set, &d, 96, 64, 192, 1);
+    one_product(set, &d, 96, 192, 64, ZEROS);
+    one_product(set, &d, 96, 64, 192, ITSELF);
+    one_product(set, &d, 96, 64, 192, A_ROW);
 }
 
 static void panel_product_is_the_product_and_stays_in_its_panels(void **state)
@@ -187,9 +198,9 @@ static void test_rows(const struct mha__kernels *set, const struct mha__kernels 
     float one[64];
     draw_fill(&d, a, M * K, -1, 1);
     draw_fill(&d, b, 64 * K, -1, 1);
-    set->panel_product(M, 64, K, a, K, b, K * set->panel, false, all, 64);
+    set->panel_product(M, 64, K, a, K, b, K * set->panel, NULL, 0, all, 64);
     for (int i = 0; i < M; i++) {
-        set->panel_product(1, 64, K, a + i * K, K, b, K * set->panel, false, one, 64);
+        set->panel_product(1, 64, K, a + i * K, K, b, K * set->panel, NULL, 0, one, 64);
         assert_memory_equal(one, all + i * 64, sizeof one);
     }
 }

@@ -51,7 +51,8 @@ static void product(const struct mha__means *m,
                     int64_t ldc)
 {
     if (m->plan.fused) {
-        m->kernels->panel_product(rows, columns, depth, a, lda, b, stride, add, c, ldc);
+        m->kernels->panel_product(rows, columns, depth, a, lda, b, stride, add ? c : NULL, ldc, c,
+                                  ldc);
     } else {
         mha__product_nn(m->kernels, &m->blas, m->plan.few_rows, rows, columns, depth, a, lda, b,
                         width, add ? 1.0f : 0.0f, c, ldc);

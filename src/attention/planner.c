@@ -156,7 +156,7 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
 int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)
 {
     /* SMALL wants tiles that are contiguous and copy-free; PACKED wants wide ones. */
-    return blas->family == MHA__BLAS_SMALL ? 64 : 256;
+    return blas->family == MHA__BLAS_SMALL ? 64 : MHA__WEIGHT_TILE_MOST;
 }
 
 /*

@@ -93,7 +93,8 @@ struct mha__planner_plan {
     const char *algorithm;
 };
 
-/* Columns of a weight that are stored and multiplied together; depends on the BLAS alone. */
+/* Columns of a weight that are stored and multiplied together, a multiple of every panel; depends on the BLAS alone. */
+enum { MHA__WEIGHT_TILE_MOST = 256 };
 int64_t mha__planner_weight_tile(const struct mha__blas_state *blas);
 
 /* False: a size overflows. */

@@ -7,13 +7,14 @@
 
 #include <string.h>
 
-/* Rows r0 .. r0+rows-1 of all B * tokens rows, outputs n0 .. n0+columns-1; y [rows, columns] with
- * ld. */
+/* Rows r0 .. r0+rows-1 of all B * tokens rows, outputs n0 .. n0+columns-1; y [rows, columns] with ld, and
+ * the bias that is not in it yet, or NULL. */
 struct tile {
     int64_t r0, rows;
     int64_t n0, columns;
     float *y;
     int64_t ld;
+    const float *bias;
 };
 
 /* One packing task of a tensor that holds heads: one key tile of one key-value head. */
@@ -61,7 +62,6 @@ input_rows(const struct mha__projection *p, const struct tile *tile, int64_t lan
 
 static void store_rows(const struct mha__projection *p, const struct tile *tile)
 {
-    const float *bias = p->weight->bias ? p->weight->bias + tile->n0 : NULL;
     struct mha__row_rules rules = {.queries = p->tokens};
     int64_t rules_of = -1;
     for (int64_t r = 0; r < tile->rows; r++) {
@@ -73,10 +73,11 @@ static void store_rows(const struct mha__projection *p, const struct tile *tile)
             rules_of = b;
         }
         float *row = p->to.data + b * p->to.batch + t * p->to.token + tile->n0;
-        if (t < rules.queries) {
-            p->means->kernels->biased_copy(row, tile->y + r * tile->ld, bias, tile->columns);
-        } else {
+        const float *y = tile->y + r * tile->ld;
+        if (t >= rules.queries) {
             memset(row, 0, (size_t)tile->columns * sizeof *row);
+        } else if (row != y || tile->bias) {
+            p->means->kernels->biased_copy(row, y, tile->bias, tile->columns);
         }
     }
 }
@@ -87,9 +88,9 @@ static void store_packed(const struct mha__projection *p, const struct tile *til
     const bool keys = p->target == MHA__PROJECT_TO_KEYS;
     const int64_t head = keys ? p->problem->D : p->problem->Dv;
     const int64_t width = p->means->plan.key_tile;
-    for (int64_t r = 0; p->weight->bias && r < tile->rows; r++) {
+    for (int64_t r = 0; tile->bias && r < tile->rows; r++) {
         float *row = tile->y + r * tile->ld;
-        p->means->kernels->biased_copy(row, row, p->weight->bias + tile->n0, tile->columns);
+        p->means->kernels->biased_copy(row, row, tile->bias, tile->columns);
     }
     for (int64_t r = 0, nj; r < tile->rows; r += nj) {
         const int64_t b = (tile->r0 + r) / p->tokens;
@@ -118,22 +119,48 @@ static void pack_heads(const struct mha__projection *p, int64_t task)
         keys ? p->problem->D : p->problem->Dv, from, p->from.token);
 }
 
-/* Y = X W^T by our own kernel, over parts of the inputs whose panels stay in the first-level cache. */
-static void panel_products(const struct mha__projection *p,
-                           const struct tile *tile,
-                           const float *x,
-                           int64_t ldx)
+/*
+ * Where the rows of a tile go, if they may be computed there: plain rows at one distance, whole panels of them.
+ * Else scratch memory.
+ */
+static void place(const struct mha__projection *p, struct tile *tile, int64_t lane)
+{
+    const int64_t panel = p->means->kernels->panel;
+    const struct mha__input to = {p->to.data, p->to.batch, p->to.token, p->to.head};
+    const int64_t ld = mha__project_row_distance(&to, p->problem->B, p->tokens, p->weight->out);
+    if (p->target == MHA__PROJECT_TO_ROWS && ld > 0 && tile->columns % panel == 0) {
+        tile->y = p->to.data + tile->r0 * ld + tile->n0;
+        tile->ld = ld;
+    } else {
+        tile->y = (void *)(mha__lane(p->means, lane) + p->means->plan.lane.product);
+        tile->ld = mha__tiles_of(tile->columns, panel) * panel;
+    }
+}
+
+/*
+ * Y = X W^T + b by our own kernel, over parts of the inputs whose panels stay in the first-level cache. The bias
+ * is what the sums of the first part are added to.
+ */
+static void
+panel_products(const struct mha__projection *p, struct tile *tile, const float *x, int64_t ldx)
 {
     const struct mha__kernels *kernels = p->means->kernels;
+    float bias[MHA__WEIGHT_TILE_MOST]; // whole panels of it
+    if (tile->bias) {
+        memset(bias, 0, sizeof bias);
+        memcpy(bias, tile->bias, (size_t)tile->columns * sizeof *bias);
+    }
     const int64_t in = p->weight->in;
     const int64_t part = mha__tiles_of(in, mha__tiles_of(in, p->means->plan.k_block));
     const float *panels = p->weight->panels + tile->n0 * in;
     for (int64_t k = 0; k < in; k += part) {
         // Y += X[:, k] W[:, k]^T
+        const float *start = k > 0 ? tile->y : tile->bias ? bias : NULL;
         kernels->panel_product(tile->rows, tile->columns, mha__smaller(part, in - k), x + k, ldx,
-                               panels + k * kernels->panel, in * kernels->panel, k > 0, tile->y,
-                               tile->ld);
+                               panels + k * kernels->panel, in * kernels->panel, start,
+                               k > 0 ? tile->ld : 0, tile->y, tile->ld);
     }
+    tile->bias = NULL;
 }
 
 /* The same by the BLAS, or for few rows by a kernel that reads W where it lies, transposed, [in][columns]. */
@@ -167,10 +194,8 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
     struct tile tile = {.r0 = task / columns * plan->row_tile, .n0 = task % columns * w->width};
     tile.rows = mha__smaller(plan->row_tile, p->problem->B * p->tokens - tile.r0);
     tile.columns = mha__smaller(w->width, w->out - tile.n0);
-    const int64_t panel = plan->fused ? p->means->kernels->panel : 1; // rows of whole panels
-    tile.ld = mha__tiles_of(tile.columns, panel) * panel;
-    tile.y = (void *)(mha__lane(p->means, lane) + plan->lane.product);
-
+    tile.bias = w->bias ? w->bias + tile.n0 : NULL;
+    place(p, &tile, lane);
     int64_t ldx = 0;
     const float *x = input_rows(p, &tile, lane, &ldx);
     mha__profile_to(clock, MHA__PROFILE_PROJECTIONS);

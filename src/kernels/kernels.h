@@ -61,10 +61,11 @@ struct mha__kernels {
     void (*hide_infinite)(uint64_t *bits, const float *bias, int64_t n);
 
     /*
-     * C = A B, or C += A B: A [m, k] with lda, C [m, n] with ldc, B in panels of `panel` columns, [k, panel]
-     * each, `stride` numbers apart. C is computed and stored in whole panels: ldc has room for them, and
-     * what stands beyond column n is worthless. Each number is one sum over k in its order, so the bits of a
-     * row do not depend on the others.
+     * C = A B + start: A [m, k] with lda, C [m, n] with ldc, B in panels of `panel` columns, [k, panel] each,
+     * `stride` numbers apart; start [m, n] with its ld: C itself, one row for all (ld 0), or NULL for zeros.
+     * C is computed and stored in whole panels: C and start have room for them, and what stands beyond
+     * column n is worthless. Each number is one sum over k in its order, then added to start, so the bits of
+     * a row do not depend on the others.
      */
     void (*panel_product)(int64_t m,
                           int64_t n,
@@ -73,7 +74,8 @@ struct mha__kernels {
                           int64_t lda,
                           const float *b,
                           int64_t stride,
-                          bool add,
+                          const float *start,
+                          int64_t ld_start,
                           float *c,
                           int64_t ldc);
 

@@ -323,7 +323,8 @@ static inline __attribute__((always_inline)) void panel_block(int rows,
                                                               const float *a,
                                                               int64_t lda,
                                                               const float *b,
-                                                              bool add,
+                                                              const float *start,
+                                                              int64_t ld_start,
                                                               float *c,
                                                               int64_t ldc)
 {
@@ -361,7 +362,7 @@ static inline __attribute__((always_inline)) void panel_block(int rows,
         UNROLL
         for (int v = 0; v < PANEL_VECTORS; v++) {
             float *to = c + r * ldc + v * W;
-            v_store(to, add ? v_add(v_load(to), sum[r][v]) : sum[r][v]);
+            v_store(to, start ? v_add(v_load(start + r * ld_start + v * W), sum[r][v]) : sum[r][v]);
         }
     }
 }
@@ -373,24 +374,30 @@ static void panel_product(int64_t m,
                           int64_t lda,
                           const float *b,
                           int64_t stride,
-                          bool add,
+                          const float *start,
+                          int64_t ld_start,
                           float *c,
                           int64_t ldc)
 {
     enum { PANEL = PANEL_VECTORS * W };
-    for (int64_t j = 0; j < n; j += PANEL, b += stride, c += PANEL) {
+    for (int64_t j = 0; j < n; j += PANEL, b += stride) {
+        const float *from = start ? start + j : NULL;
         int64_t i = 0;
         for (; i + PANEL_ROWS <= m; i += PANEL_ROWS) {
-            panel_block(PANEL_ROWS, k, a + i * lda, lda, b, add, c + i * ldc, ldc);
+            panel_block(PANEL_ROWS, k, a + i * lda, lda, b, from ? from + i * ld_start : NULL,
+                        ld_start, c + i * ldc + j, ldc);
         }
         for (; i + 4 <= m && PANEL_ROWS > 4; i += 4) {
-            panel_block(4, k, a + i * lda, lda, b, add, c + i * ldc, ldc);
+            panel_block(4, k, a + i * lda, lda, b, from ? from + i * ld_start : NULL, ld_start,
+                        c + i * ldc + j, ldc);
         }
         for (; i + 2 <= m; i += 2) {
-            panel_block(2, k, a + i * lda, lda, b, add, c + i * ldc, ldc);
+            panel_block(2, k, a + i * lda, lda, b, from ? from + i * ld_start : NULL, ld_start,
+                        c + i * ldc + j, ldc);
         }
         for (; i < m; i++) {
-            panel_block(1, k, a + i * lda, lda, b, add, c + i * ldc, ldc);
+            panel_block(1, k, a + i * lda, lda, b, from ? from + i * ld_start : NULL, ld_start,
+                        c + i * ldc + j, ldc);
         }
     }
 }

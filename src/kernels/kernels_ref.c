@@ -94,7 +94,8 @@ static void panel_product(int64_t m,
                           int64_t lda,
                           const float *b,
                           int64_t stride,
-                          bool add,
+                          const float *start,
+                          int64_t ld_start,
                           float *c,
                           int64_t ldc)
 {
@@ -109,7 +110,7 @@ static void panel_product(int64_t m,
             }
             float *to = c + i * ldc + j;
             for (int64_t l = 0; l < PANEL; l++) {
-                to[l] = add ? to[l] + sum[l] : sum[l];
+                to[l] = start ? start[i * ld_start + j + l] + sum[l] : sum[l];
             }
         }
     }
