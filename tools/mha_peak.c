@@ -26,28 +26,31 @@ static struct peak widest(void)
     return (struct peak){"scalar", mha__peak_loop_scalar, MHA__PEAK_SCALAR_CHAINS, 1};
 }
 
-double mha__peak_sample(void)
+double mha__peak_sample(double seconds)
 {
     static volatile float seeds[MHA__PEAK_MAX_CHAINS];
     static volatile float sink;
-    static const double shortest = 1e-3; /* seconds: a sample fits between two interruptions */
-    static int64_t steps = 20000;
+    static const double block = 1e-3; /* seconds */
+    static int64_t steps = 20000;     /* from the first sample on so many last a block */
     const struct peak peak = widest();
     for (int c = 0; c < MHA__PEAK_MAX_CHAINS; c++) {
         seeds[c] = 1.0F + (float)c / 64.0F;
     }
-    double seconds;
-    for (;;) {
+    double spent = 0.0;
+    int64_t blocks = 0;
+    while (blocks == 0 || spent < seconds) {
         const double begin = mha__clock_seconds();
         sink = peak.loop(steps, seeds);
-        seconds = mha__clock_seconds() - begin;
-        if (seconds >= shortest) {
-            break;
+        const double lasted = mha__clock_seconds() - begin;
+        if (blocks == 0 && lasted < block) {
+            steps *= 2;
+        } else {
+            spent += lasted;
+            blocks++;
         }
-        steps *= 2;
     }
     (void)sink;
-    return 2.0 * (double)steps * peak.chains * peak.lanes / seconds / 1e9;
+    return 2.0 * (double)(blocks * steps) * peak.chains * peak.lanes / spent / 1e9;
 }
 
 const char *mha__peak_name(void)

@@ -27,9 +27,9 @@ float mha__peak_loop_avx2(int64_t steps, const volatile float *seeds);
 float mha__peak_loop_avx512(int64_t steps, const volatile float *seeds);
 float mha__peak_loop_neon(int64_t steps, const volatile float *seeds);
 
-/* One sample of a millisecond or two on the calling thread, in GFLOP/s, with the widest vectors
- * that the CPU has. */
-double mha__peak_sample(void);
+/* One sample on the calling thread, in GFLOP/s, with the widest vectors that the CPU has. It lasts `seconds`,
+ * rounded up to blocks of one or two milliseconds. */
+double mha__peak_sample(double seconds);
 
 /* "avx512", "avx2", "neon" or "scalar": what the samples use. */
 const char *mha__peak_name(void);
