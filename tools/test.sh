@@ -12,10 +12,11 @@ jobs=$(nproc)
 stages=(release asan tsan variants blis scipy coretype kernels engine outside clang abi consumers packages
     fuzz aarch64)
 
-# Tests whose answer depends on no BLAS, kernel or build option: once, in the release stage, is enough.
-readonly fixed='^(check_|consumers)'
+# Tests whose answer depends on no BLAS, kernel or build option: once, in the release stage, is enough. test_bench
+# (that of `mha bench`) lets nothing run beside it, so every time more would count.
+readonly fixed='^(check_|consumers|test_bench$)'
 # The same, but the exports of a library on another BLAS are looked at.
-readonly built_alike='^(check_(arrows|files|headers|types|version|constants)|consumers)'
+readonly built_alike='^(check_(arrows|files|headers|types|version|constants)|consumers|test_bench$)'
 
 build() { # PRESET NAME [cmake options]: configures and builds build/NAME
     local preset=$1 name=$2
@@ -53,7 +54,7 @@ stage_release() {
 stage_asan() { # AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer
     build asan asan
     ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
-        tests build/asan -E "$fixed"
+        tests build/asan -E '^(check_|consumers)'
 }
 
 stage_tsan() { # our code; the BLAS is not instrumented
@@ -117,7 +118,7 @@ stage_coretype() { # OpenBLAS's kernels for other processors, as far as this one
     fi
     for core in "${cores[@]}"; do
         echo "--- OPENBLAS_CORETYPE=$core"
-        OPENBLAS_CORETYPE=$core tests build/release -E "$fixed|^example_|^test_bench\$" || failures=$((failures + 1))
+        OPENBLAS_CORETYPE=$core tests build/release -E "$fixed|^example_" || failures=$((failures + 1))
     done
     [ "$failures" -eq 0 ]
 }
@@ -188,9 +189,10 @@ stage_aarch64() { # cross-compiled, under qemu-user
     # An emulated CPU: OpenBLAS's kernel for any ARMv8, and its threads off.
     export OPENBLAS_NUM_THREADS=1
     # Left out: test_fork, where qemu-user itself fails (an assertion of its own) when a threaded process's
-    # child makes threads; a peak, which says nothing of an emulated CPU; and tests that start the command by
-    # its path, which only an emulated system could. The command is run after them.
-    tests build/aarch64 -E "$fixed|^test_(fork|peak|bench|command|inspect|page)\$"
+    # child makes threads; a peak, which says nothing of an emulated CPU; the second run of test_blas_confined,
+    # with threads in the BLAS; and tests that start the command by its path, which only an emulated system
+    # could. The command is run after them.
+    tests build/aarch64 -E "$fixed|^test_(fork|peak|blas_confined_threaded|command|inspect|page)\$"
     local mha=(qemu-aarch64 -L "$MHA_AARCH64_SYSROOT" build/aarch64/tools/mha)
     "${mha[@]}" selftest
     "${mha[@]}" inspect --weights examples/data/minilm_layer0.safetensors --scheme bert \
