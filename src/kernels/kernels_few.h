@@ -4,7 +4,7 @@
  * including file they need, beside what stands there:
  *
  *   v_store_sums(to, a, b, c, d)   to[0 .. 3] = the sums of four vectors
- *   FEW_ROWS                       rows of few_dots that share four keys in registers, 2 or 4
+ *   FEW_ROWS                       rows of few_dots that share four keys in registers, 2 to 4
  *   v_keep(x)                      a hint that x stays in its register
  *
  * What bounds them for a row or two is memory, so rows are asked for AHEAD bytes before they are used: past the
@@ -54,20 +54,15 @@ static inline __attribute__((always_inline)) void dots_block(int rows,
         }
     }
     for (int64_t d = 0; d + W <= depth; d += W) {
-        vec x[8];
         UNROLL
         for (int c = 0; c < keys; c++) {
-            x[c] = v_load(key[c] + d);
+            vec x = v_load(key[c] + d);
             if (rows > 1) {
-                v_keep(x[c]); // GCC would load it again for every row
+                v_keep(x); // GCC would load it again for every row
             }
-        }
-        UNROLL
-        for (int r = 0; r < rows; r++) {
-            const vec y = v_load(q + r * ldq + d);
             UNROLL
-            for (int c = 0; c < keys; c++) {
-                sum[r][c] = v_fma(y, x[c], sum[r][c]);
+            for (int r = 0; r < rows; r++) {
+                sum[r][c] = v_fma(v_load(q + r * ldq + d), x, sum[r][c]);
             }
         }
     }
