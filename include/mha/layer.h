@@ -11,8 +11,9 @@ MHA_BEGIN_DECLS
 /**
  * A config and its weights. Weights are stored packed; a getter returns the bits that were set.
  *
- * Threads: read-only in every forward, so one layer serves any number of them at once, each with a
- * context of its own; setting a parameter needs the layer alone.
+ * Threads: its parameters are read-only in every forward, so one layer serves any number of them at
+ * once, each with a context of its own (what a first call adds, see mha_layer_bytes, is put in place by
+ * one atomic operation); setting a parameter needs the layer alone.
  */
 typedef struct mha_layer mha_layer;
 
