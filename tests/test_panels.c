@@ -3,7 +3,9 @@
 #include "support/expect.h"
 #include "support/oracle.h"
 
+#include <fenv.h>
 #include <kernels/kernels.h>
+#include <math.h>
 #include <platform/memory.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,7 @@ static mha_context *context_of(int32_t engine)
     return ctx;
 }
 
-/* The parameters of q into a layer of p's sizes, all of them or the side's weight alone. */
+/* Parameters first .. end-1 of q into a layer of its sizes. */
 static void set_parameters(mha_layer *layer, const trial *q, int32_t first, int32_t end)
 {
     for (int32_t id = first; id < end; ++id) {
@@ -129,7 +131,7 @@ static void layer_without_projections_and_calls_of_few_rows_make_no_panels(void 
     mha_layer_destroy(layer);
     trial_end(&p);
 
-    trial_begin(&p, 1, 1, 1, H, G, D, D);
+    trial_begin(&p, 1, 1, 40, H, G, D, D); /* many keys, which nobody projects */
     trial_project(&p, MHA_PROJECTION_Q, E, 1);
     trial_tensors(&p, 0, 0);
     trial_fill(&p, &d, 1.0f);
@@ -137,6 +139,28 @@ static void layer_without_projections_and_calls_of_few_rows_make_no_panels(void 
     const int64_t one = mha_layer_bytes(layer);
     expect_oracle(fused, layer, &p);
     assert_int_equal(mha_layer_bytes(layer), one);
+    mha_layer_destroy(layer);
+    mha_context_destroy(fused);
+    trial_end(&p);
+}
+
+/* What the making of panels looks at is not the host's business. */
+static void panels_of_weights_that_are_not_finite_raise_no_flag_of_the_host(void **state)
+{
+    (void)state;
+    trial p;
+    build(&p, 6);
+    p.parameter[MHA_PARAM_Q_WEIGHT][3] = INFINITY;
+    p.parameter[MHA_PARAM_OUT_WEIGHT][0] = 1e-42f;
+    mha_context *fused = context_of(MHA_ENGINE_FUSED);
+    mha_layer *layer = trial_layer(&p);
+    mha_call *call = trial_call(&p);
+    assert_int_equal(feclearexcept(FE_ALL_EXCEPT), 0);
+    const int32_t status = mha_forward(fused, layer, NULL, call, NULL);
+    const int raised = fetestexcept(FE_ALL_EXCEPT);
+    assert_int_equal(status, MHA_OK);
+    assert_int_equal(raised, 0);
+    mha_call_destroy(call);
     mha_layer_destroy(layer);
     mha_context_destroy(fused);
     trial_end(&p);
@@ -178,6 +202,7 @@ int main(void)
         cmocka_unit_test(layer_keeps_panels_from_the_first_fused_call_to_the_next_setter),
         cmocka_unit_test(fused_call_after_any_setter_uses_the_new_weights),
         cmocka_unit_test(layer_without_projections_and_calls_of_few_rows_make_no_panels),
+        cmocka_unit_test(panels_of_weights_that_are_not_finite_raise_no_flag_of_the_host),
         cmocka_unit_test(panels_without_memory_leave_layer_and_output_as_they_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/objects.h"
 #include "api/run.h"
+#include "platform/fpenv.h"
 #include "platform/memory.h"
 #include "platform/sizes.h"
 
@@ -44,10 +45,14 @@ static float *make(const mha_layer *layer)
     const int64_t numbers = all_numbers(layer);
     float *panels = mha__memory_allocate_zeroed((size_t)numbers * sizeof *panels);
     float *at = panels;
+    struct mha__fpenv
+        hosts; // panel_copy looks for what is not finite: the host's flags stay as they are
+    mha__fpenv_enter(&hosts);
     for (int32_t side = 0; panels && side < MHA__PROJECTIONS; side++) {
         fill(&layer->linear[side], at);
         at += numbers_of(&layer->linear[side]);
     }
+    mha__fpenv_leave(&hosts);
     return panels;
 }
 

@@ -6,7 +6,6 @@
 #include "flow/flow_forward.h"
 #include "flow/project.h"
 #include "platform/blas_check.h"
-#include "platform/sizes.h"
 
 /* Check, plan, make room, go. */
 
@@ -81,8 +80,12 @@ static int32_t find_panels(const mha_layer *layer,
                            struct mha__problem *p,
                            mha_error *err)
 {
-    const bool many = p->B * mha__larger(p->T, p->S) > plan->few_rows;
-    if (plan->fused && many && mha__panels_bytes(layer) > 0) {
+    const int64_t tokens[] = {p->T, p->S, p->S, p->T};
+    bool many = false;
+    for (int side = 0; side < MHA__PROJECTIONS; side++) {
+        many = many || (p->weight[side].tiles && p->B * tokens[side] > plan->few_rows);
+    }
+    if (plan->fused && many) {
         const float *panels[MHA__PROJECTIONS];
         MHA_TRY(mha__panels_find(layer, panels, err));
         for (int side = 0; side < MHA__PROJECTIONS; side++) {

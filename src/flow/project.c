@@ -120,8 +120,8 @@ static void pack_heads(const struct mha__projection *p, int64_t task)
 }
 
 /*
- * Where the rows of a tile go, if they may be computed there: plain rows at one distance, whole panels of them.
- * Else scratch memory.
+ * Chooses where a tile is computed: in its destination if that is plain rows at one distance and whole panels
+ * of them, else in scratch memory.
  */
 static void place(const struct mha__projection *p, struct tile *tile, int64_t lane)
 {
@@ -138,7 +138,7 @@ static void place(const struct mha__projection *p, struct tile *tile, int64_t la
 }
 
 /*
- * Y = X W^T + b by our own kernel, over parts of the inputs whose panels stay in the first-level cache. The bias
+ * Y = X W^T + b by our own kernel, over parts of the inputs, so that a panel stays near. The bias
  * is what the sums of the first part are added to.
  */
 static void
