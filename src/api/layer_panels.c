@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/objects.h"
 #include "api/run.h"
 #include "platform/fpenv.h"
 #include "platform/memory.h"
@@ -8,8 +7,8 @@
 /*
  * The weights of a layer once more, as panel_product reads them (see struct mha__weight). The tiles are for a
  * BLAS, which wants them wide; a panel of a tile lies in lines far apart, and copying it in every call costs
- * 10 to 20 % of the product. So the first call of the fused engine makes panels of all weights, one block, and
- * the layer keeps them until a weight changes. Of calls that are first at once each makes its own, one wins,
+ * 10 to 20 % of the product. So the first call of the fused engine (of more than a few rows) makes panels of
+ * all weights, one block, and the layer keeps them until a weight changes. Of calls that are first at once each makes its own, one wins,
  * the others throw theirs away.
  */
 
@@ -45,9 +44,8 @@ static float *make(const mha_layer *layer)
     const int64_t numbers = all_numbers(layer);
     float *panels = mha__memory_allocate_zeroed((size_t)numbers * sizeof *panels);
     float *at = panels;
-    struct mha__fpenv
-        hosts; // panel_copy looks for what is not finite: the host's flags stay as they are
-    mha__fpenv_enter(&hosts);
+    struct mha__fpenv hosts;
+    mha__fpenv_enter(&hosts); // panel_copy looks for what is not finite, which raises flags
     for (int32_t side = 0; panels && side < MHA__PROJECTIONS; side++) {
         fill(&layer->linear[side], at);
         at += numbers_of(&layer->linear[side]);

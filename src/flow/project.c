@@ -32,11 +32,14 @@ int64_t mha__project_tasks(const struct mha__projection *p)
            mha__tiles_of(p->weight->out, p->weight->width);
 }
 
-int64_t mha__project_row_distance(const struct mha__input *x, int64_t B, int64_t tokens, int64_t in)
+int64_t
+mha__project_row_distance(const struct mha__input *x, int64_t B, int64_t tokens, int64_t features)
 {
     const int64_t distance = tokens == 1 ? x->batch : x->token;
     const bool even = B == 1 || tokens == 1 || x->batch == tokens * x->token;
-    return B * tokens == 1 ? in : even && distance >= in && distance <= INT32_MAX ? distance : 0;
+    return B * tokens == 1                                         ? features
+           : even && distance >= features && distance <= INT32_MAX ? distance
+                                                                   : 0;
 }
 
 /* The input rows of a tile as a matrix with one distance between rows; copied where the tensor has

@@ -27,10 +27,10 @@ struct mha__projection {
     bool zero_padding; /* rows beyond the query length become 0, whatever the bias */
 };
 
-/* The one distance between all B * tokens rows of `in` features, or 0: then a lane gathers them
- * first. */
+/* The one distance between all B * tokens rows of so many features, or 0: then they are no matrix, and a lane
+ * gathers them first, or stores them one by one. */
 int64_t
-mha__project_row_distance(const struct mha__input *x, int64_t B, int64_t tokens, int64_t in);
+mha__project_row_distance(const struct mha__input *x, int64_t B, int64_t tokens, int64_t features);
 
 int64_t mha__project_tasks(const struct mha__projection *projection);
 

@@ -367,6 +367,12 @@ static inline __attribute__((always_inline)) void panel_block(int rows,
     }
 }
 
+/* Row i of what a product is added to, if that is anything. */
+static inline const float *start_row(const float *start, int64_t i, int64_t ld)
+{
+    return start ? start + i * ld : NULL;
+}
+
 static void panel_product(int64_t m,
                           int64_t n,
                           int64_t k,
@@ -384,19 +390,19 @@ static void panel_product(int64_t m,
         const float *from = start ? start + j : NULL;
         int64_t i = 0;
         for (; i + PANEL_ROWS <= m; i += PANEL_ROWS) {
-            panel_block(PANEL_ROWS, k, a + i * lda, lda, b, from ? from + i * ld_start : NULL,
-                        ld_start, c + i * ldc + j, ldc);
+            panel_block(PANEL_ROWS, k, a + i * lda, lda, b, start_row(from, i, ld_start), ld_start,
+                        c + i * ldc + j, ldc);
         }
         for (; i + 4 <= m && PANEL_ROWS > 4; i += 4) {
-            panel_block(4, k, a + i * lda, lda, b, from ? from + i * ld_start : NULL, ld_start,
+            panel_block(4, k, a + i * lda, lda, b, start_row(from, i, ld_start), ld_start,
                         c + i * ldc + j, ldc);
         }
         for (; i + 2 <= m; i += 2) {
-            panel_block(2, k, a + i * lda, lda, b, from ? from + i * ld_start : NULL, ld_start,
+            panel_block(2, k, a + i * lda, lda, b, start_row(from, i, ld_start), ld_start,
                         c + i * ldc + j, ldc);
         }
         for (; i < m; i++) {
-            panel_block(1, k, a + i * lda, lda, b, from ? from + i * ld_start : NULL, ld_start,
+            panel_block(1, k, a + i * lda, lda, b, start_row(from, i, ld_start), ld_start,
                         c + i * ldc + j, ldc);
         }
     }
