@@ -18,6 +18,7 @@ set(MHA_CORE_SOURCES
     src/attention/pack.c
     src/attention/attend.c
     src/attention/attend_tile.c
+    src/attention/attend_transposed.c
     src/attention/attend_direct.c
     src/attention/attend_scores.c
     src/attention/attend_rows.c

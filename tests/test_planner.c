@@ -32,8 +32,12 @@ static struct mha__planner_request draw_request(draw *d, int64_t most)
         .banded = draw_chance(d, 0.5),
         .weights = draw_chance(d, 0.5),
         .scores = draw_chance(d, 0.2),
+        .by_rows = draw_chance(d, 0.3),
+        .rotary_size = draw_chance(d, 0.2) ? 4 : 0,
         .fused = draw_chance(d, 0.5),
         .panel = draw_chance(d, 0.5) ? 16 : 32,
+        .query_panel = 8 * draw_int(d, 1, 8),
+        .row_panel = draw_chance(d, 0.5) ? 4 : 8,
         .threads = draw_int(d, 1, 64),
         .blas = blas_state((int)draw_int(d, 0, 1), (int)draw_int(d, 0, 1)),
     };
@@ -70,7 +74,15 @@ static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void 
         assert_int_equal(p.query_tiles, ceil_div(r.T, p.query_tile));
         assert_int_equal(p.key_tiles, ceil_div(r.S, p.key_tile));
         assert_int_equal(p.tasks, p.direct ? r.B * r.G * p.key_splits : r.B * r.H * p.query_tiles);
-        assert_int_equal(p.rows, p.direct ? r.T * (r.H / r.G) : p.query_tile);
+        assert_int_equal(p.rows, p.direct ? r.T * (r.H / r.G)
+                                 : p.transposed
+                                     ? ceil_div(p.query_tile, r.query_panel) * r.query_panel
+                                     : p.query_tile);
+        if (p.transposed) {
+            assert_true(r.fused && !p.direct && !r.weights && !r.scores && !r.by_rows);
+            assert_true(p.rows / r.query_panel <= 64); // a bit each
+            assert_true(p.key_panel == r.row_panel && p.value_panel == r.row_panel);
+        }
         assert_true(p.score_ld >= p.key_tile && p.score_ld % 16 == 0);
         assert_in_range(p.lanes, 1, r.threads);
 
@@ -85,7 +97,10 @@ static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void 
             assert_piece(p.keys, f * r.B * r.G * keys * r.D, p.values);
         }
         if (!p.direct || r.project_v) {
-            assert_piece(p.values, f * r.B * r.G * keys * p.values_ld, p.nonfinite);
+            assert_piece(p.values,
+                         f * r.B * r.G * (p.direct ? r.S : p.key_tiles * p.value_keys) *
+                             p.values_ld,
+                         p.nonfinite);
         }
         assert_true(p.values_ld >= r.Dv);
         if (p.direct) {
@@ -103,10 +118,14 @@ static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void 
         assert_int_equal(p.lane.bytes % 64, 0);
 
         const struct mha__planner_lane *l = &p.lane;
-        assert_piece(l->queries, f * p.rows * r.D, l->scores);
+        const int64_t turned = p.transposed ? p.rows : 0;
+        assert_piece(l->queries, f * (p.transposed && r.rotary_size == 0 ? 0 : p.rows) * r.D,
+                     l->scores);
         assert_piece(l->scores, f * p.score_rows * p.score_ld, l->out);
-        assert_piece(l->out, f * p.rows * p.values_ld, l->values);
-        assert_piece(l->values, f * p.key_tile * p.values_ld, l->rows);
+        assert_piece(l->out, f * (p.rows - turned) * p.values_ld, l->query_panels);
+        assert_piece(l->query_panels, f * turned * r.D, l->out_panels);
+        assert_piece(l->out_panels, f * turned * p.values_ld, l->values);
+        assert_piece(l->values, f * p.value_keys * p.values_ld, l->rows);
         assert_piece(l->visible, 8 * p.rows * p.key_tile / 64, l->heads);
         assert_piece(l->maxima, r.weights ? f * p.key_tiles * p.query_tile : 0, l->bytes);
         if (r.project_q || r.project_k || r.project_v || r.project_out) {
@@ -208,6 +227,8 @@ static struct mha__planner_plan plan_of(struct mha__planner_request r)
     r.Eq = r.Ek = r.Ev = 64;
     r.threads = 1;
     r.panel = r.panel > 0 ? r.panel : 16;
+    r.query_panel = 24;
+    r.row_panel = 4;
     assert_true(mha__planner_make(&r, &p));
     return p;
 }

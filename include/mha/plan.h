@@ -69,7 +69,7 @@ MHA_API int32_t mha_plan_threads(const mha_plan *plan);
 /** The share of the T x S pairs that rules by position (causal, window, ranges, lengths, segments) leave
  * visible, 0 .. 1; the cells of boolean masks are not counted. NaN for NULL. */
 MHA_API double mha_plan_visible_share(const mha_plan *plan);
-/** The engine and tile table by name ("blas, packed tiles", "fused, own products"), or for few queries with
+/** The engine and tile table by name ("blas, packed tiles", "fused, transposed"), or for few queries with
  * either engine "direct, keys and values in place"; static. NULL for NULL. */
 MHA_API const char *mha_plan_algorithm(const mha_plan *plan);
 /** All of it as text, a line a fact; copied like mha_error_message. "" for NULL. */

@@ -38,7 +38,10 @@ void mha__run_request(const mha_context *ctx,
         .rotary_key_tables = layer->rotary.size > 0 ? 1 : 0,
         .threads = mha__context_executor(ctx).threads,
         .fused = ctx->engine == MHA_ENGINE_FUSED,
+        .by_rows = mask && mask->rules.alibi,
         .panel = mha__kernels_chosen()->panel,
+        .query_panel = mha__kernels_chosen()->query_panel,
+        .row_panel = mha__kernels_chosen()->row_panel,
     };
     mha__blas_ask(&request->blas);
 }
@@ -67,6 +70,7 @@ static void request_outputs(const struct mha__problem *p, struct mha__planner_re
     request->heads_together = p->weights_mean.data != NULL;
     request->masses = p->key_mass.data || p->key_mass_total.data;
     request->scores = mha__attend_wants_scores(p) || p->score_callback;
+    request->by_rows |= p->biases > 0 || p->dropout > 0.0 || p->entropy.data;
     request->top = p->top;
     request->rotary_key_tables = p->rotary_size > 0 ? mha__rotary_key_tables(p) : 0;
     if (p->one_thread) {

@@ -7,15 +7,18 @@
 #include <math.h>
 #include <string.h>
 
-/* (b, h, query tile) of a task. Tiles at the end come first: under a causal mask they are the longest. */
+/*
+ * (b, h, query tile) of a task. Head after head, so that its keys and values stay in the cache; of a head the
+ * tiles at the end come first: under a causal mask they are the longest.
+ */
 static void name_task(struct mha__attend_task *t, int64_t number)
 {
     const struct mha__problem *p = t->problem;
     const struct mha__planner_plan *plan = &t->means->plan;
-    const int64_t heads = p->B * (plan->heads_together ? 1 : p->H);
-    const int64_t tile = plan->query_tiles - 1 - number / heads;
-    t->b = number % heads / (plan->heads_together ? 1 : p->H);
-    t->h = plan->heads_together ? 0 : number % heads % p->H;
+    const int64_t heads = plan->heads_together ? 1 : p->H;
+    const int64_t tile = plan->query_tiles - 1 - number % plan->query_tiles;
+    t->h = number / plan->query_tiles % heads;
+    t->b = number / plan->query_tiles / heads;
     t->i0 = tile * plan->query_tile;
     t->rows = p->T - t->i0 < plan->query_tile ? p->T - t->i0 : plan->query_tile;
 }
@@ -40,6 +43,8 @@ void mha__attend_find_scratch(struct mha__attend_task *t, int64_t lane)
     t->scores = (void *)(memory + plan->lane.scores);
     t->o = (void *)(memory + plan->lane.out);
     t->finite_values = (void *)(memory + plan->lane.values);
+    t->query_panels = (void *)(memory + plan->lane.query_panels);
+    t->out_panels = (void *)(memory + plan->lane.out_panels);
     t->row_max = (void *)(memory + plan->lane.rows);
     t->row_sum = t->row_max + plan->rows;
     t->shrink = t->row_sum + plan->rows;
@@ -140,6 +145,10 @@ void mha__attend_load_queries(struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
     const bool first = fabsf(t->scale) <= 1.0f;
+    t->left_scale = first ? 1.0f : t->scale;
+    if (t->means->plan.transposed && p->rotary_size == 0) {
+        return; // panels of queries are made of the input itself
+    }
     float *factor = t->row_factor; // not used before the rows are finished
     for (int64_t r = 0; r < t->rows; r++) {
         factor[r] = first ? t->scale : 1.0f;
@@ -151,7 +160,6 @@ void mha__attend_load_queries(struct mha__attend_task *t)
     for (int64_t r = 0; p->rotary_size > 0 && r < t->rows; r++) {
         mha__rotary_turn_query(p, t->means, t->b, t->i0 + r, t->q + r * p->D);
     }
-    t->left_scale = first ? 1.0f : t->scale;
 }
 
 /* Only the output needs the head's work, and the gate says 0. */
@@ -200,6 +208,11 @@ static void attend_head(struct mha__attend_task *t)
     }
     int64_t tile = whole || first >= end ? 0 : first / width;
     const int64_t last = whole ? t->means->plan.key_tiles : (end + width - 1) / width;
+    if (t->means->plan.transposed) {
+        mha__attend_transposed(t, tile, last);
+        mha__attend_finish_rows(t);
+        return;
+    }
     t->is_begun = false;
     for (; tile < last; tile++) {
         mha__attend_tile(t, tile);

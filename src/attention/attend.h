@@ -43,8 +43,11 @@ struct mha__attend_task {
     float *q, *scores, *o, *finite_values;
     float *row_max, *row_sum, *shrink; /* over the keys seen so far, sinks apart */
     float *row_factor;                 /* weight = exp(s - m) * factor, once all keys are seen */
-    float *p_ln_p;                     /* sum p ln p with p = exp(s - m), for the entropy */
-    float *maxima;                     /* the running maximum after each tile */
+    float *query_panels,
+        *out_panels;       /* transposed form: [D, queries], [values_ld, queries] of each panel */
+    uint64_t panels_begun; /* a bit for each panel whose O^T holds sums */
+    float *p_ln_p;         /* sum p ln p with p = exp(s - m), for the entropy */
+    float *maxima;         /* the running maximum after each tile */
     float *block;  /* [rows, block_ld] weights that are no output themselves; behind it [top] */
     bool is_begun; /* o holds sums; until then it holds anything */
     struct mha__span *spans;
@@ -130,8 +133,19 @@ void mha__attend_drop(const struct mha__attend_task *task,
 
 void mha__attend_tile(const struct mha__attend_task *task, int64_t tile);
 
+/* The packed values of a tile, all of them finite. */
+const float *mha__attend_tile_values(const struct mha__attend_task *task, int64_t tile);
+
 /* The keys of the extra columns, after the last tile. */
 void mha__attend_extra(const struct mha__attend_task *task);
+
+/* ---- attend_transposed.c ---- */
+
+/* Key tiles first .. end-1 of a head, O^T with what they give. */
+void mha__attend_transposed(struct mha__attend_task *task, int64_t first, int64_t end);
+
+/* out = gate diag(row_factor) O, out of O^T. */
+void mha__attend_store_transposed(const struct mha__attend_task *task);
 
 /* ---- attend_scores.c ---- */
 

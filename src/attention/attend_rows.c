@@ -79,7 +79,10 @@ static void finish_output(const struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
     const float kept = p->dropout > 0.0 ? mha__dropout_factor(p) : 1.0f;
-    for (int64_t r = 0; r < t->rows; r++) {
+    if (t->means->plan.transposed) {
+        mha__attend_store_transposed(t);
+    }
+    for (int64_t r = 0; !t->means->plan.transposed && r < t->rows; r++) {
         if (r + MHA__ROWS_AHEAD < t->rows) {
             mha__prefetch_to_write(out_row(t, r + MHA__ROWS_AHEAD), p->Dv);
         }

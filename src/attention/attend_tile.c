@@ -79,15 +79,14 @@ score_band(const struct mha__attend_task *t, int64_t tile, const struct mha__att
  */
 static const float *only_finite(const struct mha__attend_task *t, const float *values)
 {
-    const int64_t count = t->means->plan.key_tile * t->means->plan.values_ld;
+    const int64_t count = t->means->plan.value_keys * t->means->plan.values_ld;
     for (int64_t i = 0; i < count; i++) {
         t->finite_values[i] = isfinite(values[i]) ? values[i] : 0.0f;
     }
     return t->finite_values;
 }
 
-/* The packed values of a tile, all of them finite. */
-static const float *tile_values(const struct mha__attend_task *t, int64_t tile)
+const float *mha__attend_tile_values(const struct mha__attend_task *t, int64_t tile)
 {
     const struct mha__problem *p = t->problem;
     const float *values = mha__pack_value_tile(p, t->means, t->b, t->g, tile);
@@ -103,7 +102,7 @@ static void add_values(const struct mha__attend_task *t,
     // O = O + P V_j, the first tile O = P V_j                                     [rows, Dv]
     product(m, band->rows, t->problem->Dv, band->end - band->first, t->scores + band->first, ld,
             values + mha__pack_value_at(&m->plan, band->first, 0), m->plan.value_panel,
-            m->plan.value_panel * m->plan.key_tile, t->is_begun,
+            m->plan.value_panel * m->plan.value_keys, t->is_begun,
             t->o + band->r0 * m->plan.values_ld, m->plan.values_ld);
 }
 
@@ -178,7 +177,7 @@ static void attend_band(const struct mha__attend_task *t,
 
 void mha__attend_tile(const struct mha__attend_task *t, int64_t tile)
 {
-    const float *values = t->problem->out.data ? tile_values(t, tile) : NULL;
+    const float *values = t->problem->out.data ? mha__attend_tile_values(t, tile) : NULL;
     if (is_whole(t)) {
         const struct mha__attend_band all = {.rows = t->rows,
                                              .end = mha__attend_tile_keys(t, tile)};

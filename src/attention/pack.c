@@ -22,7 +22,7 @@ float *mha__pack_value_tile(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
 {
     float *values = mha__piece(m, m->plan.values);
-    return values + tile_number(p, m, b, g, tile) * m->plan.key_tile * m->plan.values_ld;
+    return values + tile_number(p, m, b, g, tile) * m->plan.value_keys * m->plan.values_ld;
 }
 
 /* Several tasks may note one tile (column tiles of a projection): so the byte is atomic. */
@@ -39,6 +39,8 @@ void mha__pack_note(
     atomic_store_explicit(note_of(p, m, b, g, tile), 1, memory_order_relaxed);
 }
 
+enum { AT_ONCE = 16 /* keys; as many after them are asked for */ };
+
 void mha__pack_keys(const struct mha__problem *problem,
                     const struct mha__means *means,
                     int64_t b,
@@ -53,14 +55,21 @@ void mha__pack_keys(const struct mha__problem *problem,
     const struct mha__planner_plan *plan = &means->plan;
     float *tile = mha__pack_key_tile(problem, means, b, g, j0 / plan->key_tile);
     int64_t c = j0 % plan->key_tile;
+    const int64_t width = plan->key_panel;
     for (int64_t done = 0, n; done < nj; done += n, c += n) {
-        n = mha__smaller(mha__smaller(nj - done, 16), plan->key_panel - c % plan->key_panel);
-        for (int64_t j = done + n; j < mha__smaller(done + n + 16, nj); j++) {
+        n = mha__smaller(nj - done, AT_ONCE);
+        const bool panels = plan->transposed && c % width == 0 && n >= width;
+        n = panels ? n / width * width : mha__smaller(n, width - c % width);
+        for (int64_t j = done + n; j < mha__smaller(done + n + AT_ONCE, nj); j++) {
             mha__prefetch(from + j * ld, nd);
         }
-        // tile[d][c] = k[c][d], a panel at a time
-        means->kernels->transpose(tile + mha__pack_key_at(problem, plan, c, d0), plan->key_panel,
-                                  from + done * ld, ld, n, nd);
+        // tile[d][c] = k[c][d], a panel at a time, or several
+        float *to = tile + mha__pack_key_at(problem, plan, c, d0);
+        if (panels) {
+            means->kernels->transpose_panels(to, width * problem->D, from + done * ld, ld, n, nd);
+        } else {
+            means->kernels->transpose(to, width, from + done * ld, ld, n, nd);
+        }
     }
 }
 
@@ -78,7 +87,7 @@ void mha__pack_values(const struct mha__problem *problem,
     const struct mha__planner_plan *plan = &means->plan;
     float *tile = mha__pack_value_tile(problem, means, b, g, j0 / plan->key_tile);
     const int64_t c = j0 % plan->key_tile;
-    const int64_t stride = plan->key_tile * plan->value_panel;
+    const int64_t stride = plan->value_keys * plan->value_panel;
     bool finite = true;
     for (int64_t d = 0, n; d < nd; d += n) {
         // a piece may begin within a panel, and then ends with it

@@ -7,9 +7,11 @@
  * columns that the products want side by side:
  *
  *   keys    [B][G][key_tiles][key_tile / key_panel][D][key_panel]        k transposed: S = Q K^T is plain
- *   values  [B][G][key_tiles][values_ld / value_panel][key_tile][value_panel]
+ *   values  [B][G][key_tiles][values_ld / value_panel][value_keys][value_panel]
  *
- * For the BLAS a tile is one panel: key_panel = key_tile, value_panel = values_ld = Dv.
+ * For the BLAS a tile is one panel: key_panel = key_tile, value_panel = values_ld = Dv. value_keys is
+ * key_tile; in the transposed form a line of the cache more, since many narrow panels a power of two apart would all
+ * want the same ways of a cache.
  *
  * A product over a whole tile of values would spread one NaN over rows that may not see it (0 * NaN). So
  * tiles that hold something not finite are noted, and treated with care when they are used.
@@ -65,7 +67,7 @@ static inline int64_t mha__pack_key_at(const struct mha__problem *p,
 static inline int64_t mha__pack_value_at(const struct mha__planner_plan *plan, int64_t c, int64_t d)
 {
     const int64_t width = plan->value_panel;
-    return (d / width * plan->key_tile + c) * width + d % width;
+    return (d / width * plan->value_keys + c) * width + d % width;
 }
 
 #endif

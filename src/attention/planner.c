@@ -39,14 +39,16 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  * weights kept      in a lane: 128 rows at most. 64 cost a packing BLAS 2 to 12 % more at T = 1024 and 4096 (key
  *                   mass, Zen 3; the more the busier the host), 256 gain 0 to 3 % for twice the memory.
  * fused             no packing a call and no limit. A tile of keys and values, the queries and their output
- *                   stay in the second-level cache: 320 KiB at D = 64. A band of scores, 24 x 256, stays in the
- *                   first from the product to the softmax to the product; its rows are a multiple of what
- *                   panel_product takes at once (6, 8, 12). The same up to D = 128: 4 to 5 % ahead of half of
- *                   each at D = 80, 96 and 128 (Zen 3). Not measured: larger D, other vectors than AVX2's.
+ *                   stay in the second-level cache: 320 KiB at D = 64. Scores, 24 queries x 256 keys, stay in the
+ *                   first from the product to the softmax to the product. By rows they are a band, its rows a
+ *                   multiple of what panel_product takes at once (6, 8, 12). The same up to D = 128: by rows 4 to
+ *                   5 % ahead of half of each at D = 80, 96 and 128 (Zen 3). Not measured: larger D, other
+ *                   vectors than AVX2's.
  */
 enum {
     FUSED_KEYS = 256,
     FUSED_QUERIES = 384,
+    FUSED_PAD = 4, /* keys: see pack.h */
     FUSED_BAND = 24,
     FUSED_MIXED_BAND =
         12, /* where rows see different keys: 2 to 3 % ahead of 24 at T = 128 to 512, causal */
@@ -120,7 +122,8 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     if (r->fused) {
         keys = depth <= 128 ? FUSED_KEYS : FUSED_KEYS / 2;
         queries = depth <= 128 ? FUSED_QUERIES : FUSED_QUERIES / 2;
-        plan->algorithm = "fused, own products";
+        plan->transposed = !r->weights && !r->scores && !r->by_rows && r->extra == 0;
+        plan->algorithm = plan->transposed ? "fused, transposed" : "fused, by rows";
     } else if (r->blas.family == MHA__BLAS_SMALL) {
         keys = depth <= 64 ? 128 : 64;
         queries = clamp(r->blas.small_max / (keys * depth) / 16 * 16, 16, r->banded ? 32 : 96);
@@ -145,14 +148,19 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     }
     /* Tiles of one size, in steps that suit the products, rather than a small one at the end. */
     const int64_t T = mha__larger(r->T, 1);
+    const int64_t step = plan->transposed ? r->query_panel : STEP;
     queries = mha__smaller(queries,
-                           mha__tiles_of(mha__tiles_of(T, mha__tiles_of(T, queries)), STEP) * STEP);
+                           mha__tiles_of(mha__tiles_of(T, mha__tiles_of(T, queries)), step) * step);
     plan->query_tile = plan->rows = mha__smaller(queries, T);
     plan->key_tile =
         mha__smaller(keys, mha__larger(mha__tiles_of(mha__smaller(r->S, keys), 64), 1) * 64);
     plan->alike_band = r->fused ? FUSED_BAND : plan->query_tile;
     plan->score_rows = r->scores ? plan->query_tile : mha__larger(plan->alike_band, plan->band);
     plan->score_rows = mha__smaller(plan->score_rows, plan->query_tile);
+    if (plan->transposed) {
+        plan->score_rows = r->query_panel;
+        plan->rows = mha__tiles_of(plan->query_tile, step) * step;
+    }
 }
 
 int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)
@@ -210,18 +218,23 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
     struct mha__planner_lane *lane = &plan->lane;
     const int64_t f = sizeof(float);
     int64_t attention = 0;
-    bool fits = reserve(&attention, &lane->queries, plan->rows, r->D, 1, f) &&
-                reserve(&attention, &lane->scores, plan->score_rows, plan->score_ld, 1, f) &&
-                reserve(&attention, &lane->out, plan->rows, plan->values_ld, 1, f) &&
-                reserve(&attention, &lane->values, plan->key_tile, plan->values_ld, 1, f) &&
-                reserve(&attention, &lane->rows, plan->rows, 5, 1, f) &&
-                reserve(&attention, &lane->spans, plan->rows, 1, 1, sizeof(struct mha__span)) &&
-                reserve(&attention, &lane->visible, plan->rows, plan->key_tile / 64, 1, 8) &&
-                reserve(&attention, &lane->heads, plan->direct ? r->H / r->G : 0, 1, 1,
-                        sizeof(struct mha__attend_head)) &&
-                reserve(&attention, &lane->maxima, r->weights ? plan->key_tiles + 1 : 0,
-                        plan->query_tile, 1, f) &&
-                reserve(&attention, &lane->block, plan->query_tile, plan->block_ld, 1, f);
+    bool fits =
+        reserve(&attention, &lane->queries,
+                plan->transposed && r->rotary_size == 0 ? 0 : plan->rows, r->D, 1, f) &&
+        reserve(&attention, &lane->scores, plan->score_rows, plan->score_ld, 1, f) &&
+        reserve(&attention, &lane->out, plan->transposed ? 0 : plan->rows, plan->values_ld, 1, f) &&
+        reserve(&attention, &lane->query_panels, plan->transposed ? plan->rows : 0, r->D, 1, f) &&
+        reserve(&attention, &lane->out_panels, plan->transposed ? plan->rows : 0, plan->values_ld,
+                1, f) &&
+        reserve(&attention, &lane->values, plan->value_keys, plan->values_ld, 1, f) &&
+        reserve(&attention, &lane->rows, plan->rows, 5, 1, f) &&
+        reserve(&attention, &lane->spans, plan->rows, 1, 1, sizeof(struct mha__span)) &&
+        reserve(&attention, &lane->visible, plan->rows, plan->key_tile / 64, 1, 8) &&
+        reserve(&attention, &lane->heads, plan->direct ? r->H / r->G : 0, 1, 1,
+                sizeof(struct mha__attend_head)) &&
+        reserve(&attention, &lane->maxima, r->weights ? plan->key_tiles + 1 : 0, plan->query_tile,
+                1, f) &&
+        reserve(&attention, &lane->block, plan->query_tile, plan->block_ld, 1, f);
     int64_t top =
         0; // behind the block: the weights of the top keys of a row where nobody wants them
     fits = fits && reserve(&attention, &top, r->top, 1, 1, f);
@@ -250,9 +263,11 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     plan->score_ld = plan->key_tile;
     plan->fused = r->fused;
     const bool panels = r->fused && !plan->direct;
-    plan->key_panel = panels ? r->panel : plan->key_tile;
-    plan->value_panel = panels ? r->panel : r->Dv;
+    const int64_t panel = plan->transposed ? r->row_panel : r->panel;
+    plan->key_panel = panels ? panel : plan->key_tile;
+    plan->value_panel = panels ? panel : r->Dv;
     plan->values_ld = mha__tiles_of(r->Dv, plan->value_panel) * plan->value_panel;
+    plan->value_keys = plan->key_tile + (plan->transposed ? FUSED_PAD : 0);
     plan->block_ld = r->block ? mha__tiles_of(r->S + r->extra, 16) * 16 : 0;
     plan->heads_together = r->heads_together;
     if (!plan->direct && __builtin_mul_overflow(r->B * (r->heads_together ? 1 : r->H),
@@ -270,11 +285,13 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     }
     const int64_t before = bytes;
     int64_t padded = 0;
+    int64_t padded_values = 0;
     fits = fits && !__builtin_mul_overflow(plan->key_tiles, plan->key_tile, &padded) &&
+           !__builtin_mul_overflow(plan->key_tiles, plan->value_keys, &padded_values) &&
            reserve(&bytes, &plan->keys, plan->direct && !r->project_k ? 0 : r->B * r->G,
                    plan->direct ? r->S : padded, r->D, f) &&
            reserve(&bytes, &plan->values, plan->direct && !r->project_v ? 0 : r->B * r->G,
-                   plan->direct ? r->S : padded, plan->values_ld, f) &&
+                   plan->direct ? r->S : padded_values, plan->values_ld, f) &&
            reserve(&bytes, &plan->nonfinite, r->B * r->G, plan->key_tiles, 1, 1);
     plan->packed_bytes = bytes - before;
     const bool split = plan->key_splits > 1;

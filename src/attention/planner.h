@@ -23,30 +23,35 @@ struct mha__planner_request {
     bool heads_together; /* the mean over the heads: a task takes all heads of its rows */
     bool masses;         /* sums of weights over the queries */
     bool scores;   /* somebody looks at the scores: an output or a callback; a tile is one band */
+    bool by_rows;  /* some option beside these needs the scores or weights of a query in a row */
     int64_t extra; /* columns beside the S keys */
     int64_t top;   /* top keys a row */
     int64_t rotary_size;       /* 0: no rotary positions */
     int64_t rotary_key_tables; /* see rotary.h */
     int64_t threads;
-    bool fused;    /* MHA_ENGINE_FUSED: all products are our own */
-    int64_t panel; /* of the kernel set in use: see panel_product */
+    bool fused;                     /* MHA_ENGINE_FUSED: all products are our own */
+    int64_t panel;                  /* of the kernel set in use: see panel_product */
+    int64_t query_panel, row_panel; /* of its transposed form */
     struct mha__blas_state blas;
 };
 
 /* Scratch memory of one lane, in bytes from its start. Attention and projection take turns in it. */
 struct mha__planner_lane {
-    int64_t queries;  /* [rows, D]  scaled */
-    int64_t scores;   /* [score_rows, score_ld] of a band: row 0 is its first */
-    int64_t out;      /* [rows, values_ld] */
-    int64_t values;   /* a tile of values with what is not finite replaced by 0 */
-    int64_t rows;     /* 5 x [rows] max, sum, shrink, factor, p ln p */
-    int64_t spans;    /* [rows] struct mha__span */
-    int64_t visible;  /* [rows, key_tile / 64] bits */
-    int64_t heads;    /* [H / G] struct mha__attend_head, direct only */
-    int64_t maxima;   /* [key_tiles + 1, query_tile] the running maximum after each tile */
-    int64_t block;    /* [query_tile, block_ld] weights, then [top] */
-    int64_t product;  /* [row_tile, column_tile] */
-    int64_t gathered; /* [row_tile, widest input] */
+    int64_t queries; /* [rows, D]  scaled */
+    int64_t
+        scores; /* [score_rows, score_ld] of a band: row 0 is its first; transposed [keys, queries] */
+    int64_t out;          /* [rows, values_ld] */
+    int64_t query_panels; /* [rows, D], transposed panel by panel, transposed form only */
+    int64_t out_panels;   /* [rows, values_ld], the same */
+    int64_t values;       /* a tile of values with what is not finite replaced by 0 */
+    int64_t rows;         /* 5 x [rows] max, sum, shrink, factor, p ln p */
+    int64_t spans;        /* [rows] struct mha__span */
+    int64_t visible;      /* [rows, key_tile / 64] bits */
+    int64_t heads;        /* [H / G] struct mha__attend_head, direct only */
+    int64_t maxima;       /* [key_tiles + 1, query_tile] the running maximum after each tile */
+    int64_t block;        /* [query_tile, block_ld] weights, then [top] */
+    int64_t product;      /* [row_tile, column_tile] */
+    int64_t gathered;     /* [row_tile, widest input] */
     int64_t bytes;
 };
 
@@ -54,7 +59,8 @@ struct mha__planner_plan {
     int64_t query_tile, key_tile;
     int64_t query_tiles, key_tiles;
     int64_t alike_band; /* queries a product where all rows see the same keys */
-    int64_t rows;       /* of a task: query_tile, or if direct the queries of a group of heads */
+    int64_t
+        rows; /* of a task: query_tile, in whole panels if transposed; the queries of a group if direct */
     bool direct;        /* keys and values are read in place: see attend_direct.c */
     int64_t key_splits; /* direct: chunks of keys, split_tiles tiles each */
     int64_t split_tiles;
@@ -64,8 +70,11 @@ struct mha__planner_plan {
     int64_t block_ld;   /* row of the block of weights, 0: no block */
     bool heads_together;
     bool fused;
-    int64_t key_panel;   /* columns of a panel of packed keys: all of a tile, or panel_product's */
-    int64_t value_panel; /* the same of packed values: Dv, or panel_product's */
+    bool transposed; /* see attend_transposed.c */
+    int64_t
+        key_panel; /* columns of a panel of packed keys: all of a tile, panel_product's, or row_panel */
+    int64_t value_panel; /* the same of packed values: Dv, panel_product's, or row_panel */
+    int64_t value_keys;  /* keys from panel to panel of them: key_tile, or a line more */
     int64_t values_ld;   /* Dv in whole panels: a row of O, a key's share of the packed values */
     int64_t tasks;    /* B H query_tiles; heads_together: B query_tiles; direct: B G key_splits */
     int64_t few_rows; /* products of at most so many rows are our own */
@@ -77,7 +86,7 @@ struct mha__planner_plan {
     int64_t q_heads; /* [B, T, H, D]   projected queries */
     int64_t o_heads; /* [B, T, H, Dv]  attention output before its projection; may be q_heads */
     int64_t keys; /* [B, G, key_tiles, key_tile / key_panel, D, key_panel]; direct: [B, S, G, D] */
-    int64_t values;    /* [B, G, key_tiles, values_ld / value_panel, key_tile, value_panel]; direct:
+    int64_t values; /* [B, G, key_tiles, values_ld / value_panel, value_keys, value_panel]; direct:
                           [B, S, G, Dv]; both only if they are projected */
     int64_t nonfinite; /* [B, G, key_tiles] bytes */
     /* [B, G, key_splits, rows, values_ld + 3] O, m, l, p ln p of chunks of keys, if there are several */

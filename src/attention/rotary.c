@@ -2,6 +2,7 @@
 #include "attention/rotary.h"
 
 #include "attention/pack.h"
+#include "platform/sizes.h"
 
 #include <mha/config.h>
 
@@ -127,10 +128,10 @@ void mha__rotary_turn_query(
 void mha__rotary_turn_keys(const struct mha__problem *p, const struct mha__means *m, int64_t task)
 {
     const int64_t width = m->plan.key_tile;
+    const int64_t panel = m->plan.key_panel;
     const int64_t tile = task % m->plan.key_tiles;
     const int64_t b = task / m->plan.key_tiles / p->G;
-    const int64_t left = p->S - tile * width;
-    const int64_t keys = left < width ? left : width;
+    const int64_t keys = mha__smaller(p->S - tile * width, width);
     float *packed = mha__pack_key_tile(p, m, b, task / m->plan.key_tiles % p->G, tile);
     const float *angles = key_angles(p, m, mha__rotary_key_tables(p) == 1 ? 0 : b, tile);
     for (int64_t n = 0; n < p->rotary_size / 2; n++) {
@@ -139,12 +140,14 @@ void mha__rotary_turn_keys(const struct mha__problem *p, const struct mha__means
         pair_of(p, n, &first, &second);
         const float *cosine = angles + 2 * n * width;
         const float *sine = cosine + width;
-        for (int64_t c = 0; c < keys; c++) {
-            float *x = packed + mha__pack_key_at(p, &m->plan, c, first);
-            float *y = packed + mha__pack_key_at(p, &m->plan, c, second);
-            const float turned = *x * cosine[c] - *y * sine[c];
-            *y = *x * sine[c] + *y * cosine[c];
-            *x = turned;
+        for (int64_t c0 = 0; c0 < keys; c0 += panel) {
+            float *x = packed + mha__pack_key_at(p, &m->plan, c0, first);
+            float *y = packed + mha__pack_key_at(p, &m->plan, c0, second);
+            for (int64_t c = 0; c < mha__smaller(panel, keys - c0); c++) {
+                const float turned = x[c] * cosine[c0 + c] - y[c] * sine[c0 + c];
+                y[c] = x[c] * sine[c0 + c] + y[c] * cosine[c0 + c];
+                x[c] = turned;
+            }
         }
     }
 }

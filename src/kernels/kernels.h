@@ -79,6 +79,45 @@ struct mha__kernels {
                           float *c,
                           int64_t ldc);
 
+    /*
+     * The transposed form of attention: n queries side by side, the softmax goes down the columns. n is a
+     * multiple of query_step, at most query_panel; what belongs to no query is computed with the rest. Keys
+     * come in panels [depth][row_panel] of row_panel keys, values in panels [keys][row_panel] of row_panel
+     * features; s and p are [keys, n] with room for whole panels of keys. The bits of a query do not depend on the others.
+     *
+     *   scores   s = K Q^T, q [depth, n]; most = max(most, max_j s_j), without NaN
+     *   hide     s_j = -infinity where bit i of visible[j] is 0 for query i; NULL: nowhere; most = max(most, max_j s_j)
+     *   softmax  what softmax_tile does, of keys whose maximum is in most: m, l, shrink and s are as there;
+     *            -infinity becomes exactly 0. Error: exp within 1.4 ulp + 1.3e-8 |s - m'|
+     *   values   O = O diag(shrink) + V^T P, o [features, n]; shrink NULL: O = V^T P. The panels of V are
+     *            `stride` numbers apart, features a multiple of row_panel.
+     */
+    int64_t query_panel, query_step, row_panel;
+    void (*transposed_scores)(int64_t keys,
+                              int64_t n,
+                              int64_t depth,
+                              const float *k,
+                              const float *q,
+                              float *s,
+                              float *most);
+    void (*transposed_hide)(
+        int64_t keys, int64_t n, const uint64_t *visible, float *s, float *most);
+    void (*transposed_softmax)(int64_t keys,
+                               int64_t n,
+                               float *s,
+                               const float *most,
+                               float *row_max,
+                               float *row_sum,
+                               float *shrink);
+    void (*transposed_values)(int64_t keys,
+                              int64_t n,
+                              int64_t features,
+                              const float *v,
+                              int64_t stride,
+                              const float *p,
+                              const float *shrink,
+                              float *o);
+
     /* x[r, :] *= factor[r] */
     void (*scale_rows)(float *x, int64_t ld, int64_t rows, int64_t columns, const float *factor);
 
@@ -116,6 +155,11 @@ struct mha__kernels {
                       int64_t ld_from,
                       int64_t rows,
                       int64_t columns);
+
+    /* The same in panels of row_panel rows of from, `stride` numbers apart:
+     * to[r / row_panel * stride + c * row_panel + r % row_panel] = from[r * ld + c] */
+    void (*transpose_panels)(
+        float *to, int64_t stride, const float *from, int64_t ld, int64_t rows, int64_t columns);
 
     /*
      * S = Q K^T: q [rows, depth] with ldq, k [keys, depth] with ldk, s [rows, keys] with lds. K lies as it is

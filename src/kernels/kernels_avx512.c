@@ -9,6 +9,8 @@
 #define PANEL_ROWS        12
 #define PANEL_VECTORS     2
 #define FEW_ROWS          4
+#define T_ROWS            8
+#define T_VECTORS         3
 #define transpose_block   transpose_8x8
 
 typedef __m512 vec;

@@ -16,6 +16,7 @@
  *   v_bits_equal(a, b)      bit i: lane i is equal
  *   PANEL_ROWS, PANEL_VECTORS   the block of panel_product that fits the registers
  *   v_store_sums, FEW_ROWS  see kernels_few.h
+ *   T_ROWS, T_VECTORS       see kernels_transposed.h
  *   W_T, transpose_block    transposes W_T x W_T numbers, see transpose below
  *
  * No include guard: it is included once by each kernels_<set>.c.
@@ -23,15 +24,30 @@
 #include "platform/prefetch.h"
 
 #include <math.h>
+#include <string.h>
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 #define LOG2_E      0x1.715476p+0f  /* log2 e, rounded */
 #define LOG2_E_REST 0x1.4ae0c0p-26f /* log2 e - LOG2_E */
 #define EXP_IS_ZERO -88.0f          /* from here on exp is below 2^-126.5: n = -127 */
 #define ROUNDER     0x1.8000fep+23f /* 1.5 * 2^23 + 127 */
 
+/* 2^f for |f| <= 1/2, the polynomial of degree 6 that is closest in the relative error; its first number is 1. */
+#define EXP2_1 0x1.62e430p-1f
+#define EXP2_2 0x1.ebfbdap-3f
+#define EXP2_3 0x1.c6aed4p-5f
+#define EXP2_4 0x1.3b2dbcp-7f
+#define EXP2_5 0x1.5f456ap-10f
+#define EXP2_6 0x1.41d334p-13f
+
 /*
- * exp(x) for x <= 0: x log2 e = n + f, |f| <= 1/2, exp(x) = 2^n p(f), p the polynomial of degree 6 that is
- * closest to 2^f in the relative error, in Estrin's order: a shorter chain than Horner's.
+ * exp(x) for x <= 0: x log2 e = n + f, |f| <= 1/2, exp(x) = 2^n p(f), p the polynomial above in Estrin's
+ * order: a shorter chain than Horner's.
  *
  * Where 1 is the unit in the last place, adding ROUNDER rounds to a whole number and leaves n + 127 in the
  * low bits: shifted into the exponent they are 2^n, and 0 for n = -127. n comes off before the product is
@@ -44,10 +60,10 @@ static inline vec v_exp_clamped(vec x)
     const vec n = v_sub(shifted, v_set1(ROUNDER));
     const vec f = v_fma(x, v_set1(LOG2_E_REST), v_fms(x, v_set1(LOG2_E), n));
     const vec f2 = v_mul(f, f);
-    const vec low = v_fma(v_set1(0x1.62e430p-1f), f, v_set1(1.0f));
-    const vec middle = v_fma(v_set1(0x1.c6aed4p-5f), f, v_set1(0x1.ebfbdap-3f));
-    const vec high = v_fma(v_set1(0x1.5f456ap-10f), f, v_set1(0x1.3b2dbcp-7f));
-    vec p = v_fma(v_set1(0x1.41d334p-13f), f2, high);
+    const vec low = v_fma(v_set1(EXP2_1), f, v_set1(1.0f));
+    const vec middle = v_fma(v_set1(EXP2_3), f, v_set1(EXP2_2));
+    const vec high = v_fma(v_set1(EXP2_5), f, v_set1(EXP2_4));
+    vec p = v_fma(v_set1(EXP2_6), f2, high);
     p = v_fma(p, f2, middle);
     p = v_fma(p, f2, low);
     return v_mul(p, v_shift_23(shifted));
@@ -308,12 +324,6 @@ static void hide_infinite(uint64_t *bits, const float *bias, int64_t n)
     }
 }
 
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 /*
  * rows x PANEL numbers of C: `rows` is a constant wherever this is inlined, so all sums stay in registers,
  * rows * PANEL_VECTORS of them. A comes by broadcast, B a panel row at a time.
@@ -464,6 +474,61 @@ static void scaled_rows(float *to,
     }
 }
 
+/* x is finite where 0 x is 0: 0 if all numbers of a row are, else NaN. */
+static inline float zero_if_finite(const float *row, int64_t n)
+{
+    const vec zero = v_set1(0.0f);
+    vec sum0 = zero;
+    vec sum1 = zero;
+    float rest = 0.0f;
+    int64_t c = 0;
+    for (; c + 2 * W <= n; c += 2 * W) {
+        sum0 = v_fma(v_load(row + c), zero, sum0);
+        sum1 = v_fma(v_load(row + c + W), zero, sum1);
+    }
+    for (; c < n; c++) {
+        rest += row[c] * 0.0f;
+    }
+    return v_sum(v_add(sum0, sum1)) + rest;
+}
+
+/* `count` rows side by side in panels of T_ROWS; a constant wherever this is inlined, but for the last rows. */
+static inline __attribute__((always_inline)) void
+narrow_rows(float *to, int64_t stride, const float *from, int64_t ld, int count, int64_t columns)
+{
+    int64_t c = 0;
+    for (; c + T_ROWS <= columns; c += T_ROWS, to += stride) {
+        UNROLL
+        for (int i = 0; i < count; i++) {
+            memcpy(to + i * T_ROWS, from + i * ld + c, T_ROWS * sizeof *to);
+        }
+    }
+    for (int i = 0; c < columns && i < count; i++) {
+        memcpy(to + i * T_ROWS, from + i * ld + c, (size_t)(columns - c) * sizeof *to);
+    }
+}
+
+/* panel_copy in panels of T_ROWS, so many rows at a time that they fill a line of the cache or more. */
+static bool
+narrow_copy(float *to, int64_t stride, const float *from, int64_t ld, int64_t rows, int64_t columns)
+{
+    enum { AT_ONCE = 4 };
+    float rest = 0.0f;
+    for (int64_t r = 0; r < rows; r++) {
+        if (r + MHA__ROWS_AHEAD < rows) {
+            mha__prefetch(from + (r + MHA__ROWS_AHEAD) * ld, columns);
+        }
+        rest += zero_if_finite(from + r * ld, columns);
+        if (r % AT_ONCE == AT_ONCE - 1) {
+            const int64_t first = r - (AT_ONCE - 1);
+            narrow_rows(to + first * T_ROWS, stride, from + first * ld, ld, AT_ONCE, columns);
+        }
+    }
+    const int64_t done = rows / AT_ONCE * AT_ONCE;
+    narrow_rows(to + done * T_ROWS, stride, from + done * ld, ld, (int)(rows - done), columns);
+    return rest == 0.0f;
+}
+
 static bool panel_copy(float *to,
                        int64_t panel,
                        int64_t stride,
@@ -472,8 +537,10 @@ static bool panel_copy(float *to,
                        int64_t rows,
                        int64_t columns)
 {
-    /* 0 x is 0 for finite x, else NaN. */
-    const vec zero = v_set1(0.0f);
+    if (panel == T_ROWS) {
+        return narrow_copy(to, stride, from, ld, rows, columns);
+    }
+    const vec zero = v_set1(0.0f); // see zero_if_finite
     vec sum0 = zero;
     vec sum1 = zero;
     float rest = 0.0f;
@@ -525,7 +592,42 @@ static void transpose(
     }
 }
 
+static void transpose_panels(
+    float *to, int64_t stride, const float *from, int64_t ld, int64_t rows, int64_t columns)
+{
+    int64_t r = 0;
+    for (; r + W_T <= rows && W_T % T_ROWS == 0; r += W_T) {
+        const float *block = from + r * ld;
+        for (int64_t i = r + W_T; i < rows && i < r + 2 * W_T; i++) {
+            mha__prefetch(from + i * ld, columns);
+        }
+        float *panel = to + r / T_ROWS * stride;
+        int64_t c = 0;
+        for (; c + W_T <= columns; c += W_T) {
+            float turned[W_T * W_T];
+            transpose_block(turned, W_T, block + c, ld);
+            for (int p = 0; p < W_T / T_ROWS; p++) {
+                for (int i = 0; i < W_T; i++) {
+                    memcpy(panel + p * stride + (c + i) * T_ROWS, turned + i * W_T + p * T_ROWS,
+                           T_ROWS * sizeof *to);
+                }
+            }
+        }
+        for (; c < columns; c++) {
+            for (int i = 0; i < W_T; i++) {
+                panel[i / T_ROWS * stride + c * T_ROWS + i % T_ROWS] = block[i * ld + c];
+            }
+        }
+    }
+    for (; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            to[r / T_ROWS * stride + c * T_ROWS + r % T_ROWS] = from[r * ld + c];
+        }
+    }
+}
+
 #include "kernels/kernels_few.h"
+#include "kernels/kernels_transposed.h"
 
 static void column_product(int64_t m,
                            int64_t k,
@@ -564,6 +666,13 @@ const struct mha__kernels MHA__TABLE(MHA__KERNELS_NAME) = {
     .name = MHA__TEXT(MHA__KERNELS_NAME),
     .panel = PANEL_VECTORS * W,
     .panel_product = panel_product,
+    .query_panel = T_VECTORS * W,
+    .query_step = W,
+    .row_panel = T_ROWS,
+    .transposed_scores = transposed_scores,
+    .transposed_hide = transposed_hide,
+    .transposed_softmax = transposed_softmax,
+    .transposed_values = transposed_values,
     .softmax_tile = softmax_tile,
     .softcap_row = softcap_row,
     .add_row = add_row,
@@ -575,6 +684,7 @@ const struct mha__kernels MHA__TABLE(MHA__KERNELS_NAME) = {
     .scaled_rows = scaled_rows,
     .panel_copy = panel_copy,
     .transpose = transpose,
+    .transpose_panels = transpose_panels,
     .few_dots = few_dots,
     .few_product = few_product,
     .column_product = column_product,

@@ -10,6 +10,8 @@
 #define PANEL_ROWS        8
 #define PANEL_VECTORS     2
 #define FEW_ROWS          4
+#define T_ROWS            4
+#define T_VECTORS         4
 #define transpose_block   transpose_4x4
 
 typedef float32x4_t vec;

@@ -116,6 +116,80 @@ static void panel_product(int64_t m,
     }
 }
 
+enum { QUERY_PANEL = 16, QUERY_STEP = 8, ROW_PANEL = 4 };
+
+static void transposed_scores(
+    int64_t keys, int64_t n, int64_t depth, const float *k, const float *q, float *s, float *most)
+{
+    for (int64_t j = 0; j < keys; j++) {
+        const float *key = k + j / ROW_PANEL * ROW_PANEL * depth + j % ROW_PANEL;
+        for (int64_t i = 0; i < n; i++) {
+            float sum = 0.0f;
+            for (int64_t d = 0; d < depth; d++) {
+                sum += key[d * ROW_PANEL] * q[d * n + i];
+            }
+            s[j * n + i] = sum;
+            most[i] = sum > most[i] ? sum : most[i];
+        }
+    }
+}
+
+static void transposed_hide(int64_t keys, int64_t n, const uint64_t *visible, float *s, float *most)
+{
+    for (int64_t j = 0; j < keys; j++) {
+        for (int64_t i = 0; i < n; i++) {
+            if (visible && (visible[j] >> i & 1) == 0) {
+                s[j * n + i] = -INFINITY;
+            }
+            most[i] = s[j * n + i] > most[i] ? s[j * n + i] : most[i];
+        }
+    }
+}
+
+static void transposed_softmax(int64_t keys,
+                               int64_t n,
+                               float *s,
+                               const float *most,
+                               float *row_max,
+                               float *row_sum,
+                               float *shrink)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float old = row_max[i];
+        const float m = most[i] > old ? most[i] : old;
+        const float base = m == -INFINITY ? 0.0f : m;
+        float sum = 0.0f;
+        for (int64_t j = 0; j < keys; j++) {
+            s[j * n + i] = expf(s[j * n + i] - base);
+            sum += s[j * n + i];
+        }
+        shrink[i] = expf(old == -INFINITY ? 0.0f : old - base);
+        row_max[i] = m;
+        row_sum[i] = row_sum[i] * shrink[i] + sum;
+    }
+}
+
+static void transposed_values(int64_t keys,
+                              int64_t n,
+                              int64_t features,
+                              const float *v,
+                              int64_t stride,
+                              const float *p,
+                              const float *shrink,
+                              float *o)
+{
+    for (int64_t d = 0; d < features; d++) {
+        const float *value = v + d / ROW_PANEL * stride + d % ROW_PANEL;
+        for (int64_t i = 0; i < n; i++) {
+            float sum = 0.0f;
+            for (int64_t j = 0; j < keys; j++) {
+                sum += p[j * n + i] * value[j * ROW_PANEL];
+            }
+            o[d * n + i] = shrink ? o[d * n + i] * shrink[i] + sum : sum;
+        }
+    }
+}
+
 static void scale_rows(float *x, int64_t ld, int64_t rows, int64_t columns, const float *factor)
 {
     for (int64_t r = 0; r < rows; r++) {
@@ -177,6 +251,16 @@ static void transpose(
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) {
             to[c * ld_to + r] = from[r * ld_from + c];
+        }
+    }
+}
+
+static void transpose_panels(
+    float *to, int64_t stride, const float *from, int64_t ld, int64_t rows, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            to[r / ROW_PANEL * stride + c * ROW_PANEL + r % ROW_PANEL] = from[r * ld + c];
         }
     }
 }
@@ -247,6 +331,13 @@ const struct mha__kernels mha__kernels_ref = {
     .name = "ref",
     .panel = PANEL,
     .panel_product = panel_product,
+    .query_panel = QUERY_PANEL,
+    .query_step = QUERY_STEP,
+    .row_panel = ROW_PANEL,
+    .transposed_scores = transposed_scores,
+    .transposed_hide = transposed_hide,
+    .transposed_softmax = transposed_softmax,
+    .transposed_values = transposed_values,
     .softmax_tile = softmax_tile,
     .softcap_row = softcap_row,
     .add_row = add_row,
@@ -258,6 +349,7 @@ const struct mha__kernels mha__kernels_ref = {
     .scaled_rows = scaled_rows,
     .panel_copy = panel_copy,
     .transpose = transpose,
+    .transpose_panels = transpose_panels,
     .few_dots = few_dots,
     .few_product = few_product,
     .column_product = column_product,
