@@ -92,14 +92,13 @@ static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void 
         if (r.project_out) {
             assert_piece(p.o_heads, f * r.B * r.T * r.H * r.Dv, p.bytes);
         }
-        const int64_t keys = p.direct ? r.S : p.key_tiles * p.key_tile;
-        if (!p.direct || r.project_k) {
-            assert_piece(p.keys, f * r.B * r.G * keys * r.D, p.values);
-        }
-        if (!p.direct || r.project_v) {
-            assert_piece(p.values,
-                         f * r.B * r.G * (p.direct ? r.S : p.key_tiles * p.value_keys) *
-                             p.values_ld,
+        assert_true(p.unpacked == (p.direct || p.key_slots > 0));
+        if (p.unpacked) {
+            assert_piece(p.keys, r.project_k ? f * r.B * r.G * r.S * r.D : 0, p.values);
+            assert_piece(p.values, r.project_v ? f * r.B * r.G * r.S * r.Dv : 0, p.nonfinite);
+        } else {
+            assert_piece(p.keys, f * r.B * r.G * p.key_tiles * p.key_tile * r.D, p.values);
+            assert_piece(p.values, f * r.B * r.G * p.key_tiles * p.value_keys * p.values_ld,
                          p.nonfinite);
         }
         assert_true(p.values_ld >= r.Dv);
@@ -124,8 +123,12 @@ static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void 
         assert_piece(l->scores, f * p.score_rows * p.score_ld, l->out);
         assert_piece(l->out, f * (p.rows - turned) * p.values_ld, l->query_panels);
         assert_piece(l->query_panels, f * turned * r.D, l->out_panels);
-        assert_piece(l->out_panels, f * turned * p.values_ld, l->values);
-        assert_piece(l->values, f * p.value_keys * p.values_ld, l->rows);
+        assert_piece(l->out_panels, f * turned * p.values_ld, l->slots);
+        assert_true(p.key_slots == 0 || (p.transposed && p.key_slots >= p.key_tiles));
+        assert_piece(l->slots, 8 * p.key_slots, l->keys);
+        assert_piece(l->keys, f * p.key_slots * p.key_tile * r.D, l->values);
+        assert_piece(l->values,
+                     f * (p.key_slots > 1 ? p.key_slots : 1) * p.value_keys * p.values_ld, l->rows);
         assert_piece(l->visible, 8 * p.rows * p.key_tile / 64, l->heads);
         assert_piece(l->maxima, r.weights ? f * p.key_tiles * p.query_tile : 0, l->bytes);
         if (r.project_q || r.project_k || r.project_v || r.project_out) {

@@ -42,6 +42,8 @@ void mha__attend_find_scratch(struct mha__attend_task *t, int64_t lane)
     t->q = (void *)(memory + plan->lane.queries);
     t->scores = (void *)(memory + plan->lane.scores);
     t->o = (void *)(memory + plan->lane.out);
+    t->slots = (void *)(memory + plan->lane.slots);
+    t->packed_keys = (void *)(memory + plan->lane.keys);
     t->finite_values = (void *)(memory + plan->lane.values);
     t->query_panels = (void *)(memory + plan->lane.query_panels);
     t->out_panels = (void *)(memory + plan->lane.out_panels);
@@ -263,6 +265,12 @@ int32_t mha__attend(const struct mha__problem *problem,
                                       .out = *out};
     if (means->plan.direct) {
         return mha__attend_direct(&common, err);
+    }
+    for (int64_t lane = 0; lane < means->plan.lanes; lane++) {
+        mha__attend_find_scratch(&common, lane);
+        for (int64_t i = 0; i < means->plan.key_slots; i++) {
+            common.slots[i] = -1;
+        }
     }
     int32_t status =
         mha__parallel_for(&means->executor, means->plan.tasks, attend_task, &common, err);

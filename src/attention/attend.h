@@ -12,8 +12,8 @@
  *   s_ij = cap(scale <q_i, k_j>) + biases - slope |i + off - j|
  *
  * queries is read by [B,T,H,D] strides, out written by [B,T,H,Dv] strides; every other output is written
- * where the problem has it. keys [B,S,G,D] and values [B,S,G,Dv] are read by their strides if the plan is
- * direct.
+ * where the problem has it. keys [B,S,G,D] and values [B,S,G,Dv] are read by their strides if the plan has
+ * them unpacked.
  */
 int32_t mha__attend(const struct mha__problem *problem,
                     const struct mha__means *means,
@@ -28,7 +28,7 @@ struct mha__attend_task {
     const struct mha__problem *problem;
     const struct mha__means *means;
     struct mha__input queries;
-    struct mha__input keys, values; /* direct only */
+    struct mha__input keys, values; /* where the plan has them unpacked */
     struct mha__output out;
 
     int64_t b, h, g;
@@ -41,6 +41,9 @@ struct mha__attend_task {
 
     /* scratch memory of the lane */
     float *q, *scores, *o, *finite_values;
+    float *
+        packed_keys; /* key_slots tiles that the lane packed itself; their values are in finite_values */
+    int64_t *slots; /* [key_slots] which ones, (b, g, tile) counted through; -1: none */
     float *row_max, *row_sum, *shrink; /* over the keys seen so far, sinks apart */
     float *row_factor;                 /* weight = exp(s - m) * factor, once all keys are seen */
     float *query_panels,
@@ -132,6 +135,12 @@ void mha__attend_drop(const struct mha__attend_task *task,
                       const struct mha__attend_band *band);
 
 void mha__attend_tile(const struct mha__attend_task *task, int64_t tile);
+
+/* finite <- a packed tile of values with 0 for what is not finite: rows that may see that get it in
+ * attend_rows.c. */
+void mha__attend_keep_finite(const struct mha__attend_task *task,
+                             const float *values,
+                             float *finite);
 
 /* The packed values of a tile, all of them finite. */
 const float *mha__attend_tile_values(const struct mha__attend_task *task, int64_t tile);

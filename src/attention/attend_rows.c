@@ -45,7 +45,7 @@ static void close_row(const struct mha__attend_task *t, int64_t r)
 static float value_of(const struct mha__attend_task *t, int64_t tile, int64_t c, int64_t d)
 {
     const struct mha__planner_plan *plan = &t->means->plan;
-    if (plan->direct) {
+    if (plan->unpacked) {
         const int64_t j = tile * plan->key_tile + c;
         return t->values
             .data[t->b * t->values.batch + j * t->values.token + t->g * t->values.head + d];

@@ -73,24 +73,24 @@ score_band(const struct mha__attend_task *t, int64_t tile, const struct mha__att
     mha__attend_score_options(t, tile, band);
 }
 
-/*
- * A packed tile of values in which what is not finite is 0: rows that may see it get it in attend_rows.c.
- * Columns beyond Dv, keys beyond the last one hold anything and are used by nobody.
- */
-static const float *only_finite(const struct mha__attend_task *t, const float *values)
+/* Columns beyond Dv, keys beyond the last one hold anything and are used by nobody. */
+void mha__attend_keep_finite(const struct mha__attend_task *t, const float *values, float *finite)
 {
     const int64_t count = t->means->plan.value_keys * t->means->plan.values_ld;
     for (int64_t i = 0; i < count; i++) {
-        t->finite_values[i] = isfinite(values[i]) ? values[i] : 0.0f;
+        finite[i] = isfinite(values[i]) ? values[i] : 0.0f;
     }
-    return t->finite_values;
 }
 
 const float *mha__attend_tile_values(const struct mha__attend_task *t, int64_t tile)
 {
     const struct mha__problem *p = t->problem;
     const float *values = mha__pack_value_tile(p, t->means, t->b, t->g, tile);
-    return mha__pack_is_noted(p, t->means, t->b, t->g, tile) ? only_finite(t, values) : values;
+    if (!mha__pack_is_noted(p, t->means, t->b, t->g, tile)) {
+        return values;
+    }
+    mha__attend_keep_finite(t, values, t->finite_values);
+    return t->finite_values;
 }
 
 static void add_values(const struct mha__attend_task *t,

@@ -65,6 +65,81 @@ static void load_panel(const struct mha__attend_task *t, const struct panel *pan
     }
 }
 
+/* A packed tile of keys and values, the latter all finite. */
+struct tile {
+    int64_t number;
+    const float *keys, *values;
+};
+
+/*
+ * Few keys are not packed before all attention but by the lane that needs them, head after head: they are still in
+ * its cache when they are used, and nothing is written to memory for others to read. It keeps them for its next
+ * tasks, in the slot of their tile; with several lanes some are packed by each. The slots hold (b, g, tile)
+ * counted through.
+ */
+static int64_t slot_key(const struct mha__attend_task *t, int64_t number)
+{
+    return (t->b * t->problem->G + t->g) * t->means->plan.key_tiles + number;
+}
+
+/* Row 0 of the keys, of the values of a tile as they are given. */
+static const float *
+given(const struct mha__attend_task *t, const struct mha__input *x, int64_t number)
+{
+    return x->data + t->b * x->batch + number * t->means->plan.key_tile * x->token + t->g * x->head;
+}
+
+/* What is not finite in the values is noted: rows that may see it get it in attend_rows.c. */
+static void pack_tile(const struct mha__attend_task *t, int64_t number, float *keys, float *values)
+{
+    const struct mha__problem *p = t->problem;
+    const struct mha__planner_plan *plan = &t->means->plan;
+    const struct mha__kernels *kernels = t->means->kernels;
+    const int64_t count = mha__attend_tile_keys(t, number);
+    mha__profile_to(t->clock, MHA__PROFILE_PACKING);
+    kernels->transpose_panels(keys, kernels->row_panel * p->D, given(t, &t->keys, number),
+                              t->keys.token, count, p->D);
+    if (p->out.data &&
+        !kernels->panel_copy(values, plan->value_panel, plan->value_keys * plan->value_panel,
+                             given(t, &t->values, number), t->values.token, count, p->Dv)) {
+        mha__pack_note(p, t->means, t->b, t->g, number);
+        mha__attend_keep_finite(t, values, values);
+    }
+    mha__profile_to(t->clock, MHA__PROFILE_OTHER);
+}
+
+static struct tile find_tile(const struct mha__attend_task *t, int64_t number)
+{
+    const struct mha__problem *p = t->problem;
+    const struct mha__planner_plan *plan = &t->means->plan;
+    if (plan->key_slots == 0) {
+        const float *values = p->out.data ? mha__attend_tile_values(t, number) : NULL;
+        return (struct tile){number, mha__pack_key_tile(p, t->means, t->b, t->g, number), values};
+    }
+    float *keys = t->packed_keys + number * plan->key_tile * p->D;
+    float *values = t->finite_values + number * plan->value_keys * plan->values_ld;
+    if (t->slots[number] != slot_key(t, number)) {
+        pack_tile(t, number, keys, values);
+        t->slots[number] = slot_key(t, number);
+    }
+    return (struct tile){number, keys, values};
+}
+
+/* Part i of `count` of the rows of a tile is asked for, if the lane will have to pack it. */
+static void ask_ahead(const struct mha__attend_task *t, int64_t number, int64_t i, int64_t count)
+{
+    if (t->means->plan.key_slots == 0 || t->slots[number] == slot_key(t, number)) {
+        return;
+    }
+    const int64_t keys = mha__attend_tile_keys(t, number);
+    for (int64_t j = keys * i / count; j < keys * (i + 1) / count; j++) {
+        mha__prefetch(given(t, &t->keys, number) + j * t->keys.token, t->problem->D);
+        if (t->problem->out.data) {
+            mha__prefetch(given(t, &t->values, number) + j * t->values.token, t->problem->Dv);
+        }
+    }
+}
+
 /* Row r of a 64 x 64 matrix of bits becomes its column r: blocks of 32, 16, … 1 change places across the
  * diagonal (Warren, Hacker's Delight, 7-3). */
 static void transpose_bits(uint64_t bits[64])
@@ -101,7 +176,7 @@ static void hide(const struct mha__attend_task *t,
 
 /* Scores of columns first .. end-1 of a tile, and their maxima; s is where column `first` belongs. */
 static void score_columns(const struct mha__attend_task *t,
-                          int64_t tile,
+                          const struct tile *tile,
                           const struct panel *panel,
                           int64_t first,
                           int64_t end,
@@ -113,7 +188,7 @@ static void score_columns(const struct mha__attend_task *t,
     const struct mha__attend_band band = {
         .r0 = panel->r0, .rows = panel->rows, .first = first, .end = end};
     const int64_t count = (end - first) * panel->n;
-    const enum mha__tile_class class = mha__attend_classify(t, tile, &band);
+    const enum mha__tile_class class = mha__attend_classify(t, tile->number, &band);
     if (class == MHA__TILE_SKIP) {
         for (int64_t i = 0; i < count; i++) {
             s[i] = -INFINITY;
@@ -124,8 +199,7 @@ static void score_columns(const struct mha__attend_task *t,
     float unused[QUERIES_MOST] = {0};
     // S^T = K Q^T, Q already carries the scale                                   [columns, n]
     kernels->transposed_scores(end - first, panel->n, p->D,
-                               mha__pack_key_tile(p, t->means, t->b, t->g, tile) +
-                                   mha__pack_key_at(p, &t->means->plan, first, 0),
+                               tile->keys + mha__pack_key_at(p, &t->means->plan, first, 0),
                                panel->q, s, changes || class == MHA__TILE_MIXED ? unused : most);
     if (t->left_scale != 1.0f) {
         kernels->scaled_copy(s, s, count, t->left_scale);
@@ -165,14 +239,13 @@ static void common_columns(const struct mha__attend_task *t,
 
 /* One panel and one tile; false: nothing was to be seen. */
 static bool attend_panel(const struct mha__attend_task *t,
-                         int64_t tile,
+                         const struct tile *tile,
                          const struct panel *panel,
-                         const float *values,
                          bool is_begun)
 {
     const struct mha__planner_plan *plan = &t->means->plan;
     const struct mha__kernels *kernels = t->means->kernels;
-    const struct mha__attend_band band = mha__attend_band(t, tile, panel->r0, panel->rows);
+    const struct mha__attend_band band = mha__attend_band(t, tile->number, panel->r0, panel->rows);
     if (band.first == band.end) {
         return false;
     }
@@ -182,7 +255,7 @@ static bool attend_panel(const struct mha__attend_task *t,
         most[i] = -INFINITY;
     }
     int64_t cut[4] = {band.first, 0, 0, band.end};
-    common_columns(t, tile * plan->key_tile, &band, &cut[1], &cut[2]);
+    common_columns(t, tile->number * plan->key_tile, &band, &cut[1], &cut[2]);
     for (int part = 0; part < 3; part++) {
         if (cut[part] < cut[part + 1]) {
             score_columns(t, tile, panel, cut[part], cut[part + 1],
@@ -198,7 +271,7 @@ static bool attend_panel(const struct mha__attend_task *t,
     if (t->problem->out.data) {
         // O^T = O^T diag(shrink) + V_j^T P^T, the first tile O^T = V_j^T P^T            [values_ld, n]
         kernels->transposed_values(band.end - band.first, panel->n, plan->values_ld,
-                                   values + mha__pack_value_at(plan, band.first, 0),
+                                   tile->values + mha__pack_value_at(plan, band.first, 0),
                                    plan->value_panel * plan->value_keys, t->scores,
                                    is_begun ? t->shrink + panel->r0 : NULL, panel->o);
     }
@@ -216,11 +289,14 @@ void mha__attend_transposed(struct mha__attend_task *t, int64_t first, int64_t e
         load_panel(t, &panel);
     }
     mha__profile_to(t->clock, MHA__PROFILE_OTHER);
-    for (int64_t tile = first; tile < end; tile++) {
-        const float *values = t->problem->out.data ? mha__attend_tile_values(t, tile) : NULL;
+    for (int64_t number = first; number < end; number++) {
+        const struct tile tile = find_tile(t, number);
         for (int64_t i = 0; i < count; i++) {
             const struct panel panel = panel_at(t, i);
-            const bool saw = attend_panel(t, tile, &panel, values, t->panels_begun >> i & 1);
+            if (number + 1 < end) {
+                ask_ahead(t, number + 1, i, count);
+            }
+            const bool saw = attend_panel(t, &tile, &panel, t->panels_begun >> i & 1);
             t->panels_begun |= (uint64_t)saw << i;
         }
     }

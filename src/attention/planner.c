@@ -48,7 +48,8 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 enum {
     FUSED_KEYS = 256,
     FUSED_QUERIES = 384,
-    FUSED_PAD = 4, /* keys: see pack.h */
+    FUSED_PAD = 4,   /* keys: see pack.h */
+    FUSED_SLOTS = 8, /* tiles of keys: up to so many a lane packs itself, see attend_transposed.c */
     FUSED_BAND = 24,
     FUSED_MIXED_BAND =
         12, /* where rows see different keys: 2 to 3 % ahead of 24 at T = 128 to 512, causal */
@@ -100,7 +101,7 @@ static bool is_direct(const struct mha__planner_request *r)
 
 static void choose_direct(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {
-    plan->direct = true;
+    plan->direct = plan->unpacked = true;
     plan->algorithm = "direct, keys and values in place";
     plan->query_tile = mha__larger(r->T, 1);
     plan->rows = plan->score_rows = plan->query_tile * (r->H / r->G);
@@ -226,7 +227,10 @@ static bool lay_out_lane(const struct mha__planner_request *r, struct mha__plann
         reserve(&attention, &lane->query_panels, plan->transposed ? plan->rows : 0, r->D, 1, f) &&
         reserve(&attention, &lane->out_panels, plan->transposed ? plan->rows : 0, plan->values_ld,
                 1, f) &&
-        reserve(&attention, &lane->values, plan->value_keys, plan->values_ld, 1, f) &&
+        reserve(&attention, &lane->slots, plan->key_slots, 1, 1, sizeof(int64_t)) &&
+        reserve(&attention, &lane->keys, plan->key_slots, plan->key_tile, r->D, f) &&
+        reserve(&attention, &lane->values, mha__larger(plan->key_slots, 1), plan->value_keys,
+                plan->values_ld, f) &&
         reserve(&attention, &lane->rows, plan->rows, 5, 1, f) &&
         reserve(&attention, &lane->spans, plan->rows, 1, 1, sizeof(struct mha__span)) &&
         reserve(&attention, &lane->visible, plan->rows, plan->key_tile / 64, 1, 8) &&
@@ -260,6 +264,10 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     }
     plan->query_tiles = mha__tiles_of(r->T, plan->query_tile);
     plan->key_tiles = mha__tiles_of(r->S, plan->key_tile);
+    if (plan->transposed && plan->key_tiles <= FUSED_SLOTS && r->rotary_size == 0) {
+        plan->unpacked = true;
+        plan->key_slots = mha__larger(plan->key_tiles, 1);
+    }
     plan->score_ld = plan->key_tile;
     plan->fused = r->fused;
     const bool panels = r->fused && !plan->direct;
@@ -288,10 +296,11 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     int64_t padded_values = 0;
     fits = fits && !__builtin_mul_overflow(plan->key_tiles, plan->key_tile, &padded) &&
            !__builtin_mul_overflow(plan->key_tiles, plan->value_keys, &padded_values) &&
-           reserve(&bytes, &plan->keys, plan->direct && !r->project_k ? 0 : r->B * r->G,
-                   plan->direct ? r->S : padded, r->D, f) &&
-           reserve(&bytes, &plan->values, plan->direct && !r->project_v ? 0 : r->B * r->G,
-                   plan->direct ? r->S : padded_values, plan->values_ld, f) &&
+           reserve(&bytes, &plan->keys, plan->unpacked && !r->project_k ? 0 : r->B * r->G,
+                   plan->unpacked ? r->S : padded, r->D, f) &&
+           reserve(&bytes, &plan->values, plan->unpacked && !r->project_v ? 0 : r->B * r->G,
+                   plan->unpacked ? r->S : padded_values, plan->unpacked ? r->Dv : plan->values_ld,
+                   f) &&
            reserve(&bytes, &plan->nonfinite, r->B * r->G, plan->key_tiles, 1, 1);
     plan->packed_bytes = bytes - before;
     const bool split = plan->key_splits > 1;

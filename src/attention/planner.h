@@ -43,7 +43,9 @@ struct mha__planner_lane {
     int64_t out;          /* [rows, values_ld] */
     int64_t query_panels; /* [rows, D], transposed panel by panel, transposed form only */
     int64_t out_panels;   /* [rows, values_ld], the same */
-    int64_t values;       /* a tile of values with what is not finite replaced by 0 */
+    int64_t slots;        /* [key_slots] which tiles are in keys and values */
+    int64_t keys;         /* [key_slots] packed tiles that the lane keeps from task to task */
+    int64_t values;       /* the same; or one, with what is not finite replaced by 0 */
     int64_t rows;         /* 5 x [rows] max, sum, shrink, factor, p ln p */
     int64_t spans;        /* [rows] struct mha__span */
     int64_t visible;      /* [rows, key_tile / 64] bits */
@@ -61,7 +63,9 @@ struct mha__planner_plan {
     int64_t alike_band; /* queries a product where all rows see the same keys */
     int64_t
         rows; /* of a task: query_tile, in whole panels if transposed; the queries of a group if direct */
-    bool direct;        /* keys and values are read in place: see attend_direct.c */
+    bool direct;   /* keys and values are read in place: see attend_direct.c */
+    bool unpacked; /* keys and values lie as they are given or projected: direct, or key_slots */
+    int64_t key_slots;  /* transposed: packed tiles that a lane keeps; 0: all are packed before */
     int64_t key_splits; /* direct: chunks of keys, split_tiles tiles each */
     int64_t split_tiles;
     int64_t band;     /* queries a product in a mixed tile, each clipped to the keys its rows see */
@@ -85,8 +89,10 @@ struct mha__planner_plan {
     /* The workspace, in bytes from its start; every piece 64-byte aligned. */
     int64_t q_heads; /* [B, T, H, D]   projected queries */
     int64_t o_heads; /* [B, T, H, Dv]  attention output before its projection; may be q_heads */
-    int64_t keys; /* [B, G, key_tiles, key_tile / key_panel, D, key_panel]; direct: [B, S, G, D] */
-    int64_t values; /* [B, G, key_tiles, values_ld / value_panel, value_keys, value_panel]; direct:
+    int64_t
+        keys; /* [B, G, key_tiles, key_tile / key_panel, D, key_panel]; unpacked: [B, S, G, D] */
+    int64_t
+        values; /* [B, G, key_tiles, values_ld / value_panel, value_keys, value_panel]; unpacked:
                           [B, S, G, Dv]; both only if they are projected */
     int64_t nonfinite; /* [B, G, key_tiles] bytes */
     /* [B, G, key_splits, rows, values_ld + 3] O, m, l, p ln p of chunks of keys, if there are several */

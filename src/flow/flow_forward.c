@@ -89,7 +89,7 @@ mha__flow_forward(const struct mha__problem *p, const struct mha__means *means, 
     float *v_heads = mha__piece(means, plan->values);
 
     // Q = x_q Wq^T + bq    K = x_k Wk^T + bk    V = x_v Wv^T + bv;  K and V end packed, or as rows where
-    // the plan is direct. Without an output (the weights alone are asked for) nothing needs V.
+    // the plan has them unpacked. Without an output (the weights alone are asked for) nothing needs V.
     memset(mha__piece(means, plan->nonfinite), 0, (size_t)(p->B * p->G * plan->key_tiles));
     struct mha__projection common = {.problem = p, .means = means};
     struct phase in = {.projections = p->out.data ? 3 : 2, .projection = {common, common, common}};
@@ -104,12 +104,12 @@ mha__flow_forward(const struct mha__problem *p, const struct mha__means *means, 
     k->weight = &weight[MHA_PROJECTION_K];
     k->from = p->key;
     k->tokens = p->S;
-    k->target = plan->direct ? MHA__PROJECT_TO_ROWS : MHA__PROJECT_TO_KEYS;
+    k->target = plan->unpacked ? MHA__PROJECT_TO_ROWS : MHA__PROJECT_TO_KEYS;
     k->to = heads_out(k_heads, p->S, p->G, p->D);
     v->weight = &weight[MHA_PROJECTION_V];
     v->from = p->value;
     v->tokens = p->S;
-    v->target = plan->direct ? MHA__PROJECT_TO_ROWS : MHA__PROJECT_TO_VALUES;
+    v->target = plan->unpacked ? MHA__PROJECT_TO_ROWS : MHA__PROJECT_TO_VALUES;
     v->to = heads_out(v_heads, p->S, p->G, p->Dv);
     MHA_TRY(run_phase(&in, means, err));
     if (p->rotary_size > 0) {
