@@ -18,6 +18,9 @@ readonly fixed='^(check_|consumers|test_bench$)'
 # The same, but the exports of a library on another BLAS are looked at.
 readonly built_alike='^(check_(arrows|files|headers|types|version|constants)|consumers|test_bench$)'
 
+# Tests that go through either engine in all its forms: once more under the sanitizers, with the fused one.
+readonly by_engine='^test_(options|cases|edges|corners|threads|determinism)$'
+
 build() { # PRESET NAME [cmake options]: configures and builds build/NAME
     local preset=$1 name=$2
     shift 2
@@ -55,6 +58,8 @@ stage_asan() { # AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer
     build asan asan
     ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
         tests build/asan -E '^(check_|consumers)'
+    MHA_ENGINE=fused ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 \
+        tests build/asan -R "$by_engine"
 }
 
 stage_tsan() { # our code; the BLAS is not instrumented
@@ -67,6 +72,9 @@ stage_tsan() { # our code; the BLAS is not instrumented
     TSAN_OPTIONS="suppressions=$root/tests/tsan.supp second_deadlock_stack=1 halt_on_error=1" \
         OPENBLAS_NUM_THREADS=1 "${plain[@]}" ctest --test-dir build/tsan --parallel "$jobs" \
         --output-on-failure --no-tests=error -E "$fixed|^test_omp\$|^test_dlopen\$"
+    MHA_ENGINE=fused TSAN_OPTIONS="suppressions=$root/tests/tsan.supp second_deadlock_stack=1 halt_on_error=1" \
+        OPENBLAS_NUM_THREADS=1 "${plain[@]}" ctest --test-dir build/tsan --parallel "$jobs" \
+        --output-on-failure --no-tests=error -R "$by_engine"
     # Left out: libgomp's barriers are not instrumented either, and ThreadSanitizer ends the process when a
     # library that a suppression names is loaded a second time.
 }

@@ -10,7 +10,8 @@ MHA_BEGIN_DECLS
  * What a forward of these sizes would do and cost, before it is made. No tensor is touched and no
  * arithmetic is done; the forward itself follows the same plan. A forward with more than a plan
  * reckons with (callbacks, raw scores, what is made of the weights) may take other tiles, and
- * pack keys and values where its plan says "direct".
+ * pack keys and values where its plan says "direct". With the fused engine so may one with biases,
+ * dropout or the entropy, where its plan says "fused, transposed".
  *
  * Threads: any number of readers.
  */
@@ -50,7 +51,8 @@ MHA_API void mha_plan_destroy(mha_plan *plan);
 /** Bytes of workspace, beside inputs and outputs, for contiguous tensors and without other outputs than
  * those asked for; strided inputs to a projection take some rows more a thread. */
 MHA_API int64_t mha_plan_workspace_bytes(const mha_plan *plan);
-/** Of those, the packed keys and values; for few queries the projected ones, if they are projected. */
+/** Of those, the packed keys and values; the projected ones, if they are projected, for few queries and where each
+ * thread packs what it needs (then a MiB a thread at most, not counted here). */
 MHA_API int64_t mha_plan_packed_bytes(const mha_plan *plan);
 /** Bytes of the weights output: 4*B*H*T*S' if MHA_PLAN_WEIGHTS was asked for, else 0. */
 MHA_API int64_t mha_plan_weights_bytes(const mha_plan *plan);

@@ -180,6 +180,9 @@ void mha__attend_hide_by_bias(const struct mha__attend_task *task,
 
 /* ---- attend_rows.c ---- */
 
+/* What a row of O is multiplied by beside gate and dropout: 0 for a row that saw no key, whatever its sink is. */
+float mha__attend_factor(const struct mha__attend_task *task, int64_t r);
+
 /* After the last tile: out, log-sum-exp, statistics and weights of the rows. */
 void mha__attend_finish_rows(const struct mha__attend_task *task);
 

@@ -75,24 +75,36 @@ static void add_nonfinite_values(const struct mha__attend_task *t, int64_t tile)
     }
 }
 
-static void finish_output(const struct mha__attend_task *t)
+float mha__attend_factor(const struct mha__attend_task *t, int64_t r)
+{
+    return t->row_sum[r] == 0.0f ? 0.0f : t->row_factor[r];
+}
+
+static void store_rows(const struct mha__attend_task *t)
 {
     const struct mha__problem *p = t->problem;
     const float kept = p->dropout > 0.0 ? mha__dropout_factor(p) : 1.0f;
-    if (t->means->plan.transposed) {
-        mha__attend_store_transposed(t);
-    }
-    for (int64_t r = 0; !t->means->plan.transposed && r < t->rows; r++) {
+    for (int64_t r = 0; r < t->rows; r++) {
         if (r + MHA__ROWS_AHEAD < t->rows) {
             mha__prefetch_to_write(out_row(t, r + MHA__ROWS_AHEAD), p->Dv);
         }
-        if (t->gate == 0.0f || p->dropout >= 1.0) {
+        if (t->gate == 0.0f || p->dropout >= 1.0 || t->row_sum[r] == 0.0f) {
             memset(out_row(t, r), 0, (size_t)p->Dv * sizeof(float)); // selected, NaN or not
             continue;
         }
         // o_i = gate / (1 - dropout) o_i / l_i; a row that saw no finite score gives exact zeros
         t->means->kernels->scaled_copy(out_row(t, r), t->o + r * t->means->plan.values_ld, p->Dv,
                                        t->row_factor[r] * kept * t->gate);
+    }
+}
+
+static void finish_output(const struct mha__attend_task *t)
+{
+    const struct mha__problem *p = t->problem;
+    if (t->means->plan.transposed) {
+        mha__attend_store_transposed(t);
+    } else {
+        store_rows(t);
     }
     for (int64_t tile = 0; t->gate != 0.0f && p->dropout < 1.0 && tile < t->means->plan.key_tiles;
          tile++) {

@@ -12,7 +12,7 @@
  * vector, and P^T is already the operand of the second product. A panel of queries goes through all of a key tile,
  * clipped to what its rows may see, while its scores stay in the first-level cache.
  *
- * It has the masks, softcap, sinks, gates, rotary positions and log-sum-exp. What looks at rows of scores or
+ * It has the masks, softcap, sinks, gates, rotary positions, log-sum-exp and maximum. What looks at rows of scores or
  * weights takes attend_tile.c: see by_rows of planner.h.
  */
 
@@ -230,7 +230,7 @@ static void common_columns(const struct mha__attend_task *t,
         lo = mha__larger(lo, t->spans[r].lo - j0);
         hi = mha__smaller(hi, t->spans[r].hi - j0);
     }
-    *first = lo == band->first ? lo : mha__tiles_of(lo, 64) * 64;
+    *first = mha__tiles_of(lo, 64) * 64;
     *end = hi == band->end ? hi : hi / 64 * 64;
     if (*first >= *end) {
         *first = *end = band->end;
@@ -321,11 +321,11 @@ void mha__attend_store_transposed(const struct mha__attend_task *t)
         float factor[QUERIES_MOST] = {0};
         for (int64_t r = 0; r < panel.rows; r++) {
             mha__prefetch_to_write(out + r * t->out.token, Dv);
-            factor[r] = t->row_factor[panel.r0 + r] * t->gate;
+            factor[r] = mha__attend_factor(t, panel.r0 + r) * t->gate;
         }
         // O^T = O^T diag(factor), no keys
-        kernels->transposed_values(0, panel.n, t->means->plan.values_ld, NULL, 0, NULL, factor,
-                                   panel.o);
+        kernels->transposed_values(0, panel.n, t->means->plan.values_ld, panel.o, 0, panel.o,
+                                   factor, panel.o);
         for (int64_t r = 0; r < panel.rows; r += PIECE) {
             kernels->transpose(out + r * t->out.token, t->out.token, panel.o + r, panel.n, Dv,
                                mha__smaller(PIECE, panel.rows - r));

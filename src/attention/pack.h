@@ -10,7 +10,7 @@
  *   values  [B][G][key_tiles][values_ld / value_panel][value_keys][value_panel]
  *
  * For the BLAS a tile is one panel: key_panel = key_tile, value_panel = values_ld = Dv. value_keys is
- * key_tile; in the transposed form a line of the cache more, since many narrow panels a power of two apart would all
+ * key_tile; in the transposed form a line or two of the cache more, since many narrow panels a power of two apart would all
  * want the same ways of a cache.
  *
  * A product over a whole tile of values would spread one NaN over rows that may not see it (0 * NaN). So

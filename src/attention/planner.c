@@ -12,7 +12,7 @@
  *
  * and in a lane, by turns:
  *
- *   | queries | scores | out | values | rows | spans | visible | heads | maxima | block |
+ *   | queries | scores | out | query_panels | out_panels | slots | keys | values | rows | spans | visible | heads | maxima | block |
  *   | product | gathered |
  *
  * q_heads and o_heads exist where the layer has that projection. Where D = Dv they are one: a task reads
@@ -43,13 +43,15 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  *                   first from the product to the softmax to the product. By rows they are a band, its rows a
  *                   multiple of what panel_product takes at once (6, 8, 12). The same up to D = 128: by rows 4 to
  *                   5 % ahead of half of each at D = 80, 96 and 128 (Zen 3). Not measured: larger D, other
- *                   vectors than AVX2's.
+ *                   vectors than AVX2's (48 queries of AVX-512 x 256 keys fill a first-level cache).
+ * kept by a lane    2048 keys at D = 64. Packed by the lane that needs them rather than all before: 4 to 9 % ahead at
+ *                   T = 128 to 1024 on Zen 3, with one thread and two; beyond it level.
  */
 enum {
     FUSED_KEYS = 256,
     FUSED_QUERIES = 384,
-    FUSED_PAD = 4,   /* keys: see pack.h */
-    FUSED_SLOTS = 8, /* tiles of keys: up to so many a lane packs itself, see attend_transposed.c */
+    FUSED_PAD = 4,       /* keys: see pack.h */
+    FUSED_KEPT = 262144, /* numbers of keys and values that a lane packs itself and keeps, 1 MiB */
     FUSED_BAND = 24,
     FUSED_MIXED_BAND =
         12, /* where rows see different keys: 2 to 3 % ahead of 24 at T = 128 to 512, causal */
@@ -264,7 +266,7 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
     }
     plan->query_tiles = mha__tiles_of(r->T, plan->query_tile);
     plan->key_tiles = mha__tiles_of(r->S, plan->key_tile);
-    if (plan->transposed && plan->key_tiles <= FUSED_SLOTS && r->rotary_size == 0) {
+    if (plan->transposed && r->rotary_size == 0 && r->S <= FUSED_KEPT / (r->D + r->Dv)) {
         plan->unpacked = true;
         plan->key_slots = mha__larger(plan->key_tiles, 1);
     }

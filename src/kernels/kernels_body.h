@@ -596,7 +596,7 @@ static void transpose_panels(
     float *to, int64_t stride, const float *from, int64_t ld, int64_t rows, int64_t columns)
 {
     int64_t r = 0;
-    for (; r + W_T <= rows && W_T % T_ROWS == 0; r += W_T) {
+    for (; r + W_T <= rows; r += W_T) {
         const float *block = from + r * ld;
         for (int64_t i = r + W_T; i < rows && i < r + 2 * W_T; i++) {
             mha__prefetch(from + i * ld, columns);

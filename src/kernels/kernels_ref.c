@@ -10,6 +10,12 @@ static bool is_visible(const uint64_t *visible, int64_t j)
     return !visible || (visible[j / 64] >> (j % 64) & 1);
 }
 
+/* Sums are made of parts of 32: the rounding of one long chain of additions may lean to one side. */
+static bool ends_part(int64_t j, int64_t count)
+{
+    return j % 32 == 31 || j + 1 == count;
+}
+
 static bool softmax_tile(float *scores,
                          int64_t ld,
                          int64_t rows,
@@ -35,12 +41,17 @@ static bool softmax_tile(float *scores,
         /* -infinity - -infinity would be NaN: a row without a finite score subtracts 0. */
         float base = m == -INFINITY ? 0.0f : m;
         float sum = 0.0f;
+        float part = 0.0f;
         float entropy = 0.0f;
         for (int64_t j = 0; j < columns; j++) {
             const float ln_p = s[j] - base;
             s[j] = is_visible(bits, j) ? expf(ln_p) : 0.0f;
-            sum += s[j];
             entropy += s[j] != 0.0f ? s[j] * ln_p : 0.0f;
+            part += s[j];
+            if (ends_part(j, columns)) {
+                sum += part;
+                part = 0.0f;
+            }
         }
         const float move = old == -INFINITY ? 0.0f : old - base;
         shrink[r] = expf(move);
@@ -159,9 +170,14 @@ static void transposed_softmax(int64_t keys,
         const float m = most[i] > old ? most[i] : old;
         const float base = m == -INFINITY ? 0.0f : m;
         float sum = 0.0f;
+        float part = 0.0f;
         for (int64_t j = 0; j < keys; j++) {
             s[j * n + i] = expf(s[j * n + i] - base);
-            sum += s[j * n + i];
+            part += s[j * n + i];
+            if (ends_part(j, keys)) {
+                sum += part;
+                part = 0.0f;
+            }
         }
         shrink[i] = expf(old == -INFINITY ? 0.0f : old - base);
         row_max[i] = m;

@@ -5,9 +5,12 @@
  *
  *   T_ROWS, T_VECTORS   keys, or features of values, by vectors of queries that fit the registers
  *
- * T_ROWS x T_VECTORS sums are more than two units of four steps have in flight (8), and want T_ROWS +
+ * T_VECTORS is 3 or 4. T_ROWS x T_VECTORS sums are more than two units of four steps have in flight (8), and want T_ROWS +
  * T_VECTORS loads: 7 for 12 multiply-adds with 4 x 3, where 6 x 2 wants 8 and 64 features are no whole panels of 6.
  */
+
+_Static_assert(T_VECTORS *W <= 64, "a query has a bit in a word of a mask");
+_Static_assert(W_T % T_ROWS == 0 && 32 % T_ROWS == 0, "panels of rows divide blocks and bands");
 
 /*
  * T_ROWS x vectors sums over `depth` in registers; `vectors` is a constant wherever this is inlined. a is a
@@ -60,9 +63,7 @@ static inline __attribute__((always_inline)) void transposed_block(int vectors,
 }
 
 /* One of the functions below for as many vectors as n queries are: the number is a constant in each. */
-#if T_VECTORS == 2
-#define FOR_VECTORS(n, call) ((n) == W ? call(1) : call(2))
-#elif T_VECTORS == 3
+#if T_VECTORS == 3
 #define FOR_VECTORS(n, call) ((n) == W ? call(1) : (n) == 2 * W ? call(2) : call(3))
 #elif T_VECTORS == 4
 #define FOR_VECTORS(n, call)                                                                       \
@@ -126,7 +127,8 @@ static void transposed_hide(int64_t keys, int64_t n, const uint64_t *visible, fl
 
 /*
  * The exponential is that of v_exp_clamped, without LOG2_E_REST: its error grows by 1.3e-8 |x|, a fifth of
- * what rounding a score of that size to float32 costs. One step for all vectors of a key, then the next:
+ * what rounding a score of that size to float32 costs. SUM_KEYS are summed apart: the rounding of one long chain of
+ * additions may lean to one side; bands begin at multiples of it, so the bits do not depend on where. One step for all vectors of a key, then the next:
  * each of them waits for the one before it, and a CPU looks only so far ahead for other work.
  */
 #define EACH(step)                                                                                 \
@@ -134,6 +136,8 @@ static void transposed_hide(int64_t keys, int64_t n, const uint64_t *visible, fl
     for (int v = 0; v < vectors; v++) {                                                            \
         step;                                                                                      \
     }
+
+enum { SUM_KEYS = 32 };
 
 static inline __attribute__((always_inline)) void transposed_softmax_by(int vectors,
                                                                         int64_t keys,
@@ -147,40 +151,45 @@ static inline __attribute__((always_inline)) void transposed_softmax_by(int vect
     const vec least = v_set1(-INFINITY);
     const vec zero = v_set1(0.0f);
     vec base[T_VECTORS];
-    vec sum[T_VECTORS];
     UNROLL
     for (int v = 0; v < vectors; v++) {
         const vec old = v_load(row_max + v * W);
         const vec m = v_max(v_load(most + v * W), old);
         /* -infinity - -infinity would be NaN: a row without a finite score subtracts 0. */
         base[v] = v_select(v_less(least, m), m, zero);
-        sum[v] = zero;
         v_store(row_max + v * W, m);
         v_store(shrink + v * W, v_exp(v_select(v_less(least, old), v_sub(old, base[v]), zero)));
     }
-    for (int64_t j = 0; j < keys; j++) {
-        float *at = s + j * n;
-        vec x[T_VECTORS];
-        vec shifted[T_VECTORS];
-        vec p[T_VECTORS];
-        EACH(x[v] = v_clamp(v_sub(v_load(at + v * W), base[v])))
-        EACH(shifted[v] = v_fma(x[v], v_set1(LOG2_E), v_set1(ROUNDER)))
-        EACH(p[v] = v_sub(shifted[v], v_set1(ROUNDER)))
-        EACH(x[v] = v_fms(x[v], v_set1(LOG2_E), p[v]))
-        EACH(p[v] = v_fma(v_set1(EXP2_6), x[v], v_set1(EXP2_5)))
-        EACH(p[v] = v_fma(p[v], x[v], v_set1(EXP2_4)))
-        EACH(p[v] = v_fma(p[v], x[v], v_set1(EXP2_3)))
-        EACH(p[v] = v_fma(p[v], x[v], v_set1(EXP2_2)))
-        EACH(p[v] = v_fma(p[v], x[v], v_set1(EXP2_1)))
-        EACH(p[v] = v_fma(p[v], x[v], v_set1(1.0f)))
-        EACH(p[v] = v_mul(p[v], v_shift_23(shifted[v])))
-        EACH(v_store(at + v * W, p[v]))
-        EACH(sum[v] = v_add(sum[v], p[v]))
-    }
+    /* l = shrink l + sum, part by part */
     UNROLL
     for (int v = 0; v < vectors; v++) {
         float *l = row_sum + v * W;
-        v_store(l, v_fma(v_load(l), v_load(shrink + v * W), sum[v]));
+        v_store(l, v_mul(v_load(l), v_load(shrink + v * W)));
+    }
+    for (int64_t j = 0; j < keys;) {
+        const int64_t end = keys - j < SUM_KEYS ? keys : j + SUM_KEYS;
+        vec sum[T_VECTORS];
+        EACH(sum[v] = zero)
+        for (; j < end; j++) {
+            float *at = s + j * n;
+            vec x[T_VECTORS];
+            vec shifted[T_VECTORS];
+            vec p[T_VECTORS];
+            EACH(x[v] = v_clamp(v_sub(v_load(at + v * W), base[v])))
+            EACH(shifted[v] = v_fma(x[v], v_set1(LOG2_E), v_set1(ROUNDER)))
+            EACH(p[v] = v_sub(shifted[v], v_set1(ROUNDER)))
+            EACH(x[v] = v_fms(x[v], v_set1(LOG2_E), p[v]))
+            EACH(p[v] = v_fma(v_set1(EXP2_6), x[v], v_set1(EXP2_5)))
+            EACH(p[v] = v_fma(p[v], x[v], v_set1(EXP2_4)))
+            EACH(p[v] = v_fma(p[v], x[v], v_set1(EXP2_3)))
+            EACH(p[v] = v_fma(p[v], x[v], v_set1(EXP2_2)))
+            EACH(p[v] = v_fma(p[v], x[v], v_set1(EXP2_1)))
+            EACH(p[v] = v_fma(p[v], x[v], v_set1(1.0f)))
+            EACH(p[v] = v_mul(p[v], v_shift_23(shifted[v])))
+            EACH(v_store(at + v * W, p[v]))
+            EACH(sum[v] = v_add(sum[v], p[v]))
+        }
+        EACH(v_store(row_sum + v * W, v_add(v_load(row_sum + v * W), sum[v])))
     }
 }
 
