@@ -267,9 +267,9 @@ int32_t mha__attend(const struct mha__problem *problem,
         return mha__attend_direct(&common, err);
     }
     for (int64_t lane = 0; lane < means->plan.lanes; lane++) {
-        mha__attend_find_scratch(&common, lane);
+        int64_t *slots = (void *)(mha__lane(means, lane) + means->plan.lane.slots);
         for (int64_t i = 0; i < means->plan.key_slots; i++) {
-            common.slots[i] = -1;
+            slots[i] = -1; // nothing is packed
         }
     }
     int32_t status =

@@ -83,6 +83,13 @@ mha__attend_row(const struct mha__attend_task *t, const struct mha__rows *rows, 
            (t->i0 + r) * rows->stride[2];
 }
 
+/* Key j of the task's key-value head, or its value, where they are unpacked. */
+static inline const float *
+mha__attend_given(const struct mha__attend_task *t, const struct mha__input *x, int64_t j)
+{
+    return x->data + t->b * x->batch + t->g * x->head + j * x->token;
+}
+
 /* ---- attend.c ---- */
 
 /* Where the arrays of a lane lie. */

@@ -131,12 +131,6 @@ only_finite(const struct mha__attend_task *t, int64_t tile, const float *from, i
     return t->finite_values;
 }
 
-/* Key j, or its value. The distance to the next may be anything where there is none. */
-static const float *row_of(const struct mha__input *in, const struct mha__attend_task *t, int64_t j)
-{
-    return in->data + t->b * in->batch + t->g * in->head + j * in->token;
-}
-
 static void attend_keys(struct group *group, int64_t tile, bool careful)
 {
     const struct mha__attend_task *t = &group->all;
@@ -152,7 +146,8 @@ static void attend_keys(struct group *group, int64_t tile, bool careful)
     float *scores = t->scores + all.first;
     mha__profile_to(t->clock, MHA__PROFILE_SCORES);
     // S = Q K^T, Q already carries the scale                                  [rows, keys]
-    kernels->few_dots(t->rows, keys, p->D, t->q, p->D, row_of(&t->keys, t, j0 + all.first),
+    kernels->few_dots(t->rows, keys, p->D, t->q, p->D,
+                      mha__attend_given(t, &t->keys, j0 + all.first),
                       keys > 1 ? t->keys.token : p->D, scores, ld);
     for (int64_t n = 0; n < group->heads; n++) {
         const struct mha__attend_head *head = &group->head[n];
@@ -171,7 +166,7 @@ static void attend_keys(struct group *group, int64_t tile, bool careful)
         mha__attend_drop(&head->task, j0, &head->band);
         clear_beside(head, &all);
     }
-    const float *values = row_of(&t->values, t, j0 + all.first);
+    const float *values = mha__attend_given(t, &t->values, j0 + all.first);
     int64_t ldv = keys > 1 ? t->values.token : p->Dv;
     if (careful) {
         values = only_finite(t, tile, values, keys);

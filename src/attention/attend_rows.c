@@ -46,9 +46,7 @@ static float value_of(const struct mha__attend_task *t, int64_t tile, int64_t c,
 {
     const struct mha__planner_plan *plan = &t->means->plan;
     if (plan->unpacked) {
-        const int64_t j = tile * plan->key_tile + c;
-        return t->values
-            .data[t->b * t->values.batch + j * t->values.token + t->g * t->values.head + d];
+        return mha__attend_given(t, &t->values, tile * plan->key_tile + c)[d];
     }
     return mha__pack_value_tile(t->problem, t->means, t->b, t->g,
                                 tile)[mha__pack_value_at(plan, c, d)];

@@ -82,26 +82,20 @@ static int64_t slot_key(const struct mha__attend_task *t, int64_t number)
     return (t->b * t->problem->G + t->g) * t->means->plan.key_tiles + number;
 }
 
-/* Row 0 of the keys, of the values of a tile as they are given. */
-static const float *
-given(const struct mha__attend_task *t, const struct mha__input *x, int64_t number)
-{
-    return x->data + t->b * x->batch + number * t->means->plan.key_tile * x->token + t->g * x->head;
-}
-
 /* What is not finite in the values is noted: rows that may see it get it in attend_rows.c. */
 static void pack_tile(const struct mha__attend_task *t, int64_t number, float *keys, float *values)
 {
     const struct mha__problem *p = t->problem;
     const struct mha__planner_plan *plan = &t->means->plan;
     const struct mha__kernels *kernels = t->means->kernels;
+    const int64_t j0 = number * plan->key_tile;
     const int64_t count = mha__attend_tile_keys(t, number);
     mha__profile_to(t->clock, MHA__PROFILE_PACKING);
-    kernels->transpose_panels(keys, kernels->row_panel * p->D, given(t, &t->keys, number),
+    kernels->transpose_panels(keys, kernels->row_panel * p->D, mha__attend_given(t, &t->keys, j0),
                               t->keys.token, count, p->D);
     if (p->out.data &&
         !kernels->panel_copy(values, plan->value_panel, plan->value_keys * plan->value_panel,
-                             given(t, &t->values, number), t->values.token, count, p->Dv)) {
+                             mha__attend_given(t, &t->values, j0), t->values.token, count, p->Dv)) {
         mha__pack_note(p, t->means, t->b, t->g, number);
         mha__attend_keep_finite(t, values, values);
     }
@@ -131,11 +125,12 @@ static void ask_ahead(const struct mha__attend_task *t, int64_t number, int64_t 
     if (t->means->plan.key_slots == 0 || t->slots[number] == slot_key(t, number)) {
         return;
     }
+    const int64_t j0 = number * t->means->plan.key_tile;
     const int64_t keys = mha__attend_tile_keys(t, number);
     for (int64_t j = keys * i / count; j < keys * (i + 1) / count; j++) {
-        mha__prefetch(given(t, &t->keys, number) + j * t->keys.token, t->problem->D);
+        mha__prefetch(mha__attend_given(t, &t->keys, j0 + j), t->problem->D);
         if (t->problem->out.data) {
-            mha__prefetch(given(t, &t->values, number) + j * t->values.token, t->problem->Dv);
+            mha__prefetch(mha__attend_given(t, &t->values, j0 + j), t->problem->Dv);
         }
     }
 }
