@@ -74,15 +74,9 @@ struct tile {
 /*
  * Few keys are not packed before all attention but by the lane that needs them, head after head: they are still in
  * its cache when they are used, and nothing is written to memory for others to read. It keeps them for its next
- * tasks, in the slot of their tile; with several lanes some are packed by each. The slots hold (b, g, tile)
- * counted through.
+ * tasks, in the slot of their tile; with several lanes some are packed by each. What is not finite in the values
+ * is noted: rows that may see it get it in attend_rows.c.
  */
-static int64_t slot_key(const struct mha__attend_task *t, int64_t number)
-{
-    return (t->b * t->problem->G + t->g) * t->means->plan.key_tiles + number;
-}
-
-/* What is not finite in the values is noted: rows that may see it get it in attend_rows.c. */
 static void pack_tile(const struct mha__attend_task *t, int64_t number, float *keys, float *values)
 {
     const struct mha__problem *p = t->problem;
@@ -102,6 +96,11 @@ static void pack_tile(const struct mha__attend_task *t, int64_t number, float *k
     mha__profile_to(t->clock, MHA__PROFILE_OTHER);
 }
 
+static bool is_packed(const struct mha__attend_task *t, int64_t number)
+{
+    return t->slots[number] == mha__pack_tile_number(t->problem, t->means, t->b, t->g, number);
+}
+
 static struct tile find_tile(const struct mha__attend_task *t, int64_t number)
 {
     const struct mha__problem *p = t->problem;
@@ -112,9 +111,9 @@ static struct tile find_tile(const struct mha__attend_task *t, int64_t number)
     }
     float *keys = t->packed_keys + number * plan->key_tile * p->D;
     float *values = t->finite_values + number * plan->value_keys * plan->values_ld;
-    if (t->slots[number] != slot_key(t, number)) {
+    if (!is_packed(t, number)) {
         pack_tile(t, number, keys, values);
-        t->slots[number] = slot_key(t, number);
+        t->slots[number] = mha__pack_tile_number(p, t->means, t->b, t->g, number);
     }
     return (struct tile){number, keys, values};
 }
@@ -122,7 +121,7 @@ static struct tile find_tile(const struct mha__attend_task *t, int64_t number)
 /* Part i of `count` of the rows of a tile is asked for, if the lane will have to pack it. */
 static void ask_ahead(const struct mha__attend_task *t, int64_t number, int64_t i, int64_t count)
 {
-    if (t->means->plan.key_slots == 0 || t->slots[number] == slot_key(t, number)) {
+    if (t->means->plan.key_slots == 0 || is_packed(t, number)) {
         return;
     }
     const int64_t j0 = number * t->means->plan.key_tile;

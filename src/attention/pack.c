@@ -5,24 +5,19 @@
 
 #include <stdatomic.h>
 
-static int64_t tile_number(
-    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
-{
-    return (b * p->G + g) * m->plan.key_tiles + tile;
-}
-
 float *mha__pack_key_tile(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
 {
     float *keys = mha__piece(m, m->plan.keys);
-    return keys + tile_number(p, m, b, g, tile) * p->D * m->plan.key_tile;
+    return keys + mha__pack_tile_number(p, m, b, g, tile) * p->D * m->plan.key_tile;
 }
 
 float *mha__pack_value_tile(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
 {
     float *values = mha__piece(m, m->plan.values);
-    return values + tile_number(p, m, b, g, tile) * m->plan.value_keys * m->plan.values_ld;
+    return values +
+           mha__pack_tile_number(p, m, b, g, tile) * m->plan.value_keys * m->plan.values_ld;
 }
 
 /* Several tasks may note one tile (column tiles of a projection): so the byte is atomic. */
@@ -30,7 +25,7 @@ static _Atomic unsigned char *note_of(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
 {
     _Atomic unsigned char *notes = mha__piece(m, m->plan.nonfinite);
-    return notes + tile_number(p, m, b, g, tile);
+    return notes + mha__pack_tile_number(p, m, b, g, tile);
 }
 
 void mha__pack_note(

@@ -42,6 +42,13 @@ void mha__pack_values(const struct mha__problem *problem,
                       const float *from,
                       int64_t ld);
 
+/* (b, g, tile) counted through. */
+static inline int64_t mha__pack_tile_number(
+    const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile)
+{
+    return (b * p->G + g) * m->plan.key_tiles + tile;
+}
+
 /* A packed tile of keys, of values, and whether the latter has a note. */
 float *mha__pack_key_tile(
     const struct mha__problem *p, const struct mha__means *m, int64_t b, int64_t g, int64_t tile);
