@@ -18,8 +18,10 @@ readonly fixed='^(check_|consumers|test_bench$)'
 # The same, but the exports of a library on another BLAS are looked at.
 readonly built_alike='^(check_(arrows|files|headers|types|version|constants)|consumers|test_bench$)'
 
-# Tests that go through either engine in all its forms: once more under the sanitizers, with the fused one.
-readonly by_engine='^test_(options|cases|edges|corners|threads|determinism)$'
+# Tests that go through either engine in all its forms: once more under the sanitizers, with the fused one. The
+# long ones take minutes under ThreadSanitizer.
+readonly by_engine='^test_(cases|edges|corners|threads)$'
+readonly by_engine_long='^test_(options|determinism)$'
 
 build() { # PRESET NAME [cmake options]: configures and builds build/NAME
     local preset=$1 name=$2
@@ -59,7 +61,7 @@ stage_asan() { # AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer
     ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
         tests build/asan -E '^(check_|consumers)'
     MHA_ENGINE=fused ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 \
-        tests build/asan -R "$by_engine"
+        tests build/asan -R "$by_engine|$by_engine_long"
 }
 
 stage_tsan() { # our code; the BLAS is not instrumented
