@@ -275,12 +275,14 @@ static void direct_task(void *arg, int64_t number, int64_t lane)
     const struct mha__attend_task *common = arg;
     const struct mha__problem *p = common->problem;
     const struct mha__planner_plan *plan = &common->means->plan;
-    const int64_t chunk = number % plan->key_splits;
-    const int64_t pair = number / plan->key_splits;
+    // a chunk of all heads, then the next: where a token has its heads side by side they share pages of memory
+    const int64_t b = number / (p->G * plan->key_splits);
+    const int64_t chunk = number / p->G % plan->key_splits;
+    const int64_t pair = b * p->G + number % p->G;
     struct group group = {.all = *common};
     struct mha__attend_task *all = &group.all;
-    all->b = pair / p->G;
-    all->g = pair % p->G;
+    all->b = b;
+    all->g = number % p->G;
     all->clock = mha__profile_lane(common->means->executor.profile, lane);
     find_group(&group, common, lane);
 

@@ -131,6 +131,17 @@ static void few_dots(int64_t rows,
     }
 }
 
+/*
+ * What is asked for, step by step, while rows of A walk down some columns of B. A CPU guesses nothing from narrow
+ * columns, and memory is fastest in its order and if it always has something to do. So where rows of B follow each other
+ * without a gap it is the next line of the next part; else the same columns of later rows. S = 8192, D = 64, 8 queries a
+ * group, Zen 3: 1.2 times as fast as the latter.
+ */
+struct few_ahead {
+    const float *next; /* NULL: nothing */
+    int64_t ld;        /* to the same columns of the next row; 0: line after line */
+};
+
 /* rows x (vectors W) numbers of C in registers, both constants where this is inlined: A comes by broadcast. */
 static inline __attribute__((always_inline)) void few_block(int rows,
                                                             int vectors,
@@ -139,7 +150,7 @@ static inline __attribute__((always_inline)) void few_block(int rows,
                                                             int64_t lda,
                                                             const float *b,
                                                             int64_t ldb,
-                                                            int64_t ahead,
+                                                            struct few_ahead *ahead,
                                                             bool add,
                                                             float *c,
                                                             int64_t ldc)
@@ -152,11 +163,18 @@ static inline __attribute__((always_inline)) void few_block(int rows,
             sum[r][v] = v_set1(0.0f);
         }
     }
+    const float *next = ahead->next;
     for (int64_t p = 0; p < k; p++) {
         const float *from = b + p * ldb;
-        UNROLL
-        for (int v = 0; v < vectors * W; v += LINE) {
-            __builtin_prefetch(from + ahead + v);
+        if (next && ahead->ld > 0) {
+            UNROLL
+            for (int v = 0; v < vectors * W; v += LINE) {
+                __builtin_prefetch(next + v);
+            }
+            next += ahead->ld;
+        } else if (next && rows > 1) {
+            __builtin_prefetch(next);
+            next += LINE;
         }
         vec row[8];
         UNROLL
@@ -171,6 +189,9 @@ static inline __attribute__((always_inline)) void few_block(int rows,
                 sum[r][v] = v_fma(x, row[v], sum[r][v]);
             }
         }
+    }
+    if (next) {
+        ahead->next = ahead->ld == 0 ? next : ahead->next + vectors * W;
     }
     UNROLL
     for (int r = 0; r < rows; r++) {
@@ -191,22 +212,22 @@ static inline __attribute__((always_inline)) void few_rows(int rows,
                                                            int64_t lda,
                                                            const float *b,
                                                            int64_t ldb,
-                                                           int64_t ahead,
+                                                           struct few_ahead *ahead,
                                                            bool add,
                                                            float *c,
                                                            int64_t ldc)
 {
     int64_t j = 0;
-    for (; j + most * W <= n; j += most * W) {
+    // 4 vectors that are left are 2 and 2 rather than 3 and 1
+    for (; j + most * W <= n && (most != 3 || (n - j) / W != 4); j += most * W) {
         few_block(rows, most, k, a, lda, b + j, ldb, ahead, add, c + j, ldc);
     }
     if (most > 4 && j + 4 * W <= n) {
         few_block(rows, 4, k, a, lda, b + j, ldb, ahead, add, c + j, ldc);
         j += 4 * W;
     }
-    if (most > 2 && j + 2 * W <= n) {
+    for (; most > 2 && j + 2 * W <= n; j += 2 * W) {
         few_block(rows, 2, k, a, lda, b + j, ldb, ahead, add, c + j, ldc);
-        j += 2 * W;
     }
     if (j + W <= n) {
         few_block(rows, 1, k, a, lda, b + j, ldb, ahead, add, c + j, ldc);
@@ -242,6 +263,12 @@ static inline int64_t few_depth(int64_t n)
     return rows < 16 ? 16 : rows;
 }
 
+/* Rows of A at once, of `left`: 4 rows by 3 vectors want 7 loads for 12 multiply-adds, 6 by 2 want 8, 2 by 4 want 6 for 8. */
+static inline int64_t few_take(int64_t left)
+{
+    return left == FEW_MOST ? FEW_MOST : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
 static void few_product(int64_t m,
                         int64_t n,
                         int64_t k,
@@ -254,28 +281,32 @@ static void few_product(int64_t m,
                         int64_t ldc)
 {
     if (m == 1) {
-        const int64_t ahead = AHEAD / 4 / (n < 8 * W ? n : 8 * W) * ldb;
-        few_rows(1, 8, n, k, a, lda, b, ldb, ahead, add, c, ldc);
+        struct few_ahead ahead = {b + AHEAD / 4 / (n < 8 * W ? n : 8 * W) * ldb, ldb};
+        few_rows(1, 8, n, k, a, lda, b, ldb, &ahead, add, c, ldc);
         return;
     }
     const int64_t depth = few_depth(n);
     for (int64_t p = 0, part; p < k; p += part, add = true) {
         part = k - p < depth ? k - p : depth;
-        const float *x = a + p;
         const float *y = b + p * ldb;
-        int64_t ahead = depth * ldb; // the next part, while the first rows meet this one
-        int64_t i = 0;
-        for (; i + FEW_MOST <= m; i += FEW_MOST, ahead = 0) {
-            few_rows(FEW_MOST, 2, n, part, x + i * lda, lda, y, ldb, ahead, add, c + i * ldc, ldc);
-        }
-        for (; i + 4 <= m; i += 4, ahead = 0) {
-            few_rows(4, 2, n, part, x + i * lda, lda, y, ldb, ahead, add, c + i * ldc, ldc);
-        }
-        for (; i + 2 <= m; i += 2, ahead = 0) {
-            few_rows(2, 4, n, part, x + i * lda, lda, y, ldb, ahead, add, c + i * ldc, ldc);
-        }
-        for (; i < m; i++, ahead = 0) {
-            few_rows(1, 8, n, part, x + i * lda, lda, y, ldb, ahead, add, c + i * ldc, ldc);
+        // the next part, while this one is met by the first rows
+        struct few_ahead ahead = {y + depth * ldb, ldb == n ? 0 : ldb};
+        for (int64_t i = 0, rows; i < m; i += rows) {
+            const float *x = a + i * lda + p;
+            float *z = c + i * ldc;
+            rows = few_take(m - i);
+            if (rows == FEW_MOST) {
+                few_rows(FEW_MOST, 2, n, part, x, lda, y, ldb, &ahead, add, z, ldc);
+            } else if (rows == 4) {
+                few_rows(4, 3, n, part, x, lda, y, ldb, &ahead, add, z, ldc);
+            } else if (rows == 2) {
+                few_rows(2, 4, n, part, x, lda, y, ldb, &ahead, add, z, ldc);
+            } else {
+                few_rows(1, 8, n, part, x, lda, y, ldb, &ahead, add, z, ldc);
+            }
+            if (ldb != n || ahead.next >= y + 2 * depth * n) {
+                ahead.next = NULL;
+            }
         }
     }
 }
