@@ -83,6 +83,7 @@ struct mha__planner_plan {
     int64_t tasks;    /* B H query_tiles; heads_together: B query_tiles; direct: B G key_splits */
     int64_t few_rows; /* products of at most so many rows are our own */
     int64_t row_tile; /* projections: rows a task */
+    int64_t columns;  /* … and the most columns, a part of any weight tile wider than that */
     int64_t k_block;  /* projections: inputs a product */
     int64_t lanes;
 

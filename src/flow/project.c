@@ -23,13 +23,19 @@ static int64_t packing_tasks(const struct mha__projection *p)
     return p->problem->B * p->problem->G * p->means->plan.key_tiles;
 }
 
+/* Columns of a task: a tile of the weight, or an even part of it. */
+static int64_t task_columns(const struct mha__projection *p)
+{
+    return mha__smaller(p->weight->width, p->means->plan.columns);
+}
+
 int64_t mha__project_tasks(const struct mha__projection *p)
 {
     if (!p->weight->tiles) {
         return p->target == MHA__PROJECT_TO_ROWS ? 0 : packing_tasks(p);
     }
     return mha__tiles_of(p->problem->B * p->tokens, p->means->plan.row_tile) *
-           mha__tiles_of(p->weight->out, p->weight->width);
+           mha__tiles_of(p->weight->out, task_columns(p));
 }
 
 int64_t
@@ -172,12 +178,15 @@ static void plain_products(const struct mha__projection *p,
                            const float *x,
                            int64_t ldx)
 {
-    const float *weight = p->weight->tiles + tile->n0 * p->weight->in;
+    const struct mha__weight *w = p->weight;
+    const int64_t first = tile->n0 / w->width * w->width; // the columns of its weight tile
+    const int64_t columns = mha__smaller(w->width, w->out - first);
+    const float *weight = w->tiles + first * w->in + (tile->n0 - first);
     for (int64_t k = 0, nk; k < p->weight->in; k += nk) {
         nk = mha__smaller(p->means->plan.k_block, p->weight->in - k);
         // Y += X[:, k] W[:, k]^T
         mha__product_nn(p->means->kernels, &p->means->blas, p->means->plan.few_rows, tile->rows,
-                        tile->columns, nk, x + k, ldx, weight + k * tile->columns, tile->columns,
+                        tile->columns, nk, x + k, ldx, weight + k * columns, columns,
                         k > 0 ? 1.0f : 0.0f, tile->y, tile->ld);
     }
 }
@@ -193,10 +202,11 @@ void mha__project_task(const struct mha__projection *p, int64_t task, int64_t la
     }
     const struct mha__weight *w = p->weight;
     const struct mha__planner_plan *plan = &p->means->plan;
-    const int64_t columns = mha__tiles_of(w->out, w->width);
-    struct tile tile = {.r0 = task / columns * plan->row_tile, .n0 = task % columns * w->width};
+    const int64_t width = task_columns(p);
+    const int64_t columns = mha__tiles_of(w->out, width);
+    struct tile tile = {.r0 = task / columns * plan->row_tile, .n0 = task % columns * width};
     tile.rows = mha__smaller(plan->row_tile, p->problem->B * p->tokens - tile.r0);
-    tile.columns = mha__smaller(w->width, w->out - tile.n0);
+    tile.columns = mha__smaller(width, w->out - tile.n0);
     tile.bias = w->bias ? w->bias + tile.n0 : NULL;
     place(p, &tile, lane);
     int64_t ldx = 0;
