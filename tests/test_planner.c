@@ -82,9 +82,12 @@ static void plans_of_any_size_have_tiles_that_cover_it_and_pieces_that_fit(void 
             assert_true(r.fused && !p.direct && !r.weights && !r.scores && !r.by_rows);
             assert_true(p.rows / r.query_panel <= 64); // a bit each
             assert_true(p.key_panel == r.row_panel && p.value_panel == r.row_panel);
+            assert_true(p.key_tile == 64 ||
+                        p.key_tile * r.query_panel * f <= 24576); // first-level cache
         }
         assert_true(p.score_ld >= p.key_tile && p.score_ld % 16 == 0);
         assert_in_range(p.lanes, 1, r.threads);
+        assert_true(p.columns >= 64 && MHA__WEIGHT_TILE_MOST % p.columns == 0);
 
         if (r.project_q) {
             assert_piece(p.q_heads, f * r.B * r.T * r.H * r.D, p.bytes);

@@ -42,13 +42,14 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  *                   stay in the second-level cache: 320 KiB at D = 64. Scores, 24 queries x 256 keys, stay in the
  *                   first from the product to the softmax to the product. By rows they are a band, its rows a
  *                   multiple of what panel_product takes at once (6, 8, 12). The same up to D = 128: by rows 4 to
- *                   5 % ahead of half of each at D = 80, 96 and 128 (Zen 3). Not measured: larger D, other
- *                   vectors than AVX2's (48 queries of AVX-512 x 256 keys fill a first-level cache).
+ *                   5 % ahead of half of each at D = 80, 96 and 128 (Zen 3). 48 queries of AVX-512 are for the same
+ *                   reason x 128 keys. Not measured: larger D, other vectors than AVX2's.
  * kept by a lane    2048 keys at D = 64. Packed by the lane that needs them rather than all before: 4 to 9 % ahead at
  *                   T = 128 to 1024 on Zen 3, with one thread and two; beyond it level.
  */
 enum {
     FUSED_KEYS = 256,
+    FUSED_SCORES = 6144, /* numbers of a band of them */
     FUSED_QUERIES = 384,
     FUSED_PAD = 4,       /* keys: see pack.h */
     FUSED_KEPT = 262144, /* numbers of keys and values that a lane packs itself and keeps, 1 MiB */
@@ -124,9 +125,10 @@ static void choose_tiles(const struct mha__planner_request *r, struct mha__plann
     int64_t queries;
     int64_t keys;
     if (r->fused) {
-        keys = depth <= 128 ? FUSED_KEYS : FUSED_KEYS / 2;
-        queries = depth <= 128 ? FUSED_QUERIES : FUSED_QUERIES / 2;
         plan->transposed = !r->weights && !r->scores && !r->by_rows && r->extra == 0;
+        const int64_t band = plan->transposed ? r->query_panel : FUSED_BAND;
+        keys = clamp(FUSED_SCORES / band / 64 * 64, 64, depth <= 128 ? FUSED_KEYS : FUSED_KEYS / 2);
+        queries = depth <= 128 ? FUSED_QUERIES : FUSED_QUERIES / 2;
         plan->algorithm = plan->transposed ? "fused, transposed" : "fused, by rows";
     } else if (r->blas.family == MHA__BLAS_SMALL) {
         keys = depth <= 64 ? 128 : 64;
