@@ -32,21 +32,22 @@ static inline void add_last_features(int rows,
     }
 }
 
-/* rows x keys sums over depth in registers; `rows` and `keys`, 4 or 8, are constants where this is inlined. */
+/* rows x 4 sums over depth in registers; `rows` is a constant where this is inlined. Meanwhile 4 depth numbers from `next`
+ * on are asked for, if it is not NULL. */
 static inline __attribute__((always_inline)) void dots_block(int rows,
-                                                             int keys,
                                                              int64_t depth,
                                                              const float *q,
                                                              int64_t ldq,
                                                              const float *k,
                                                              int64_t ldk,
                                                              float *s,
-                                                             int64_t lds)
+                                                             int64_t lds,
+                                                             const float *next)
 {
-    vec sum[FEW_ROWS][8];
-    const float *key[8];
+    vec sum[FEW_ROWS][4];
+    const float *key[4];
     UNROLL
-    for (int c = 0; c < keys; c++) {
+    for (int c = 0; c < 4; c++) {
         key[c] = k + c * ldk;
         UNROLL
         for (int r = 0; r < rows; r++) {
@@ -54,12 +55,17 @@ static inline __attribute__((always_inline)) void dots_block(int rows,
         }
     }
     for (int64_t d = 0; d + W <= depth; d += W) {
-        UNROLL
-        for (int c = 0; c < keys; c++) {
-            vec x = v_load(key[c] + d);
-            if (rows > 1) {
-                v_keep(x); // GCC would load it again for every row
+        if (next) {
+            UNROLL
+            for (int i = 0; i < 4 * W; i += LINE) {
+                __builtin_prefetch(next + i);
             }
+            next += 4 * W;
+        }
+        UNROLL
+        for (int c = 0; c < 4; c++) {
+            vec x = v_load(key[c] + d);
+            v_keep(x); // GCC would load it again for every row
             UNROLL
             for (int r = 0; r < rows; r++) {
                 sum[r][c] = v_fma(v_load(q + r * ldq + d), x, sum[r][c]);
@@ -68,13 +74,48 @@ static inline __attribute__((always_inline)) void dots_block(int rows,
     }
     UNROLL
     for (int r = 0; r < rows; r++) {
-        UNROLL
-        for (int c = 0; c < keys; c += 4) {
-            v_store_sums(s + r * lds + c, sum[r][c], sum[r][c + 1], sum[r][c + 2], sum[r][c + 3]);
-        }
+        v_store_sums(s + r * lds, sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
     }
     if (depth % W != 0) {
-        add_last_features(rows, keys, depth, q, ldq, k, ldk, s, lds);
+        add_last_features(rows, 4, depth, q, ldq, k, ldk, s, lds);
+    }
+}
+
+/*
+ * One row, four keys from their first feature to their last, one after the other: memory is read in its order, and while a
+ * sum is waited for the next key is under way. STEP features at a time have no loop.
+ */
+static void
+one_row_dots(int64_t depth, const float *q, const float *k, int64_t ldk, int64_t ahead, float *s)
+{
+    enum { STEP = 64 };
+    vec sum[4];
+    UNROLL
+    for (int c = 0; c < 4; c++) {
+        const float *key = k + c * ldk;
+        vec even = v_set1(0.0f);
+        vec odd = even;
+        int64_t d = 0;
+        for (; d + STEP <= depth; d += STEP) {
+            UNROLL
+            for (int i = 0; i < STEP; i += LINE) {
+                __builtin_prefetch(key + ahead + d + i);
+            }
+            UNROLL
+            for (int i = 0; i < STEP; i += 2 * W) {
+                even = v_fma(v_load(q + d + i), v_load(key + d + i), even);
+                odd = v_fma(v_load(q + d + i + W), v_load(key + d + i + W), odd);
+            }
+        }
+        mha__prefetch(key + ahead + d, depth - d);
+        for (; d + W <= depth; d += W) {
+            even = v_fma(v_load(q + d), v_load(key + d), even);
+        }
+        sum[c] = v_add(even, odd);
+    }
+    v_store_sums(s, sum[0], sum[1], sum[2], sum[3]);
+    if (depth % W != 0) {
+        add_last_features(1, 4, depth, q, depth, k, ldk, s, 4);
     }
 }
 
@@ -104,26 +145,24 @@ static void few_dots(int64_t rows,
 {
     const int64_t ahead = AHEAD / 4 / depth * ldk;
     int64_t c = 0;
-    for (; rows == 1 && c + 8 <= keys; c += 8) {
-        for (int i = 0; i < 8; i++) {
-            mha__prefetch(k + (c + i) * ldk + ahead, depth);
-        }
-        dots_block(1, 8, depth, q, ldq, k + c * ldk, ldk, s + c, lds);
+    for (; rows == 1 && c + 4 <= keys; c += 4) {
+        one_row_dots(depth, q, k + c * ldk, ldk, ahead, s + c);
     }
     for (; c + 4 <= keys; c += 4) {
         const float *four = k + c * ldk;
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4 && ldk != depth; i++) {
             mha__prefetch(four + i * ldk + ahead, depth);
         }
+        const float *next = ldk == depth ? four + ahead : NULL; // one line after another
         int64_t r = 0;
-        for (; r + FEW_ROWS <= rows; r += FEW_ROWS) {
-            dots_block(FEW_ROWS, 4, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds);
+        for (; r + FEW_ROWS <= rows; r += FEW_ROWS, next = NULL) {
+            dots_block(FEW_ROWS, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds, next);
         }
-        for (; r + 2 <= rows && FEW_ROWS > 2; r += 2) {
-            dots_block(2, 4, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds);
+        for (; r + 2 <= rows && FEW_ROWS > 2; r += 2, next = NULL) {
+            dots_block(2, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds, next);
         }
         if (r < rows) {
-            dots_block(1, 4, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds);
+            dots_block(1, depth, q + r * ldq, ldq, four, ldk, s + r * lds + c, lds, next);
         }
     }
     for (; c < keys; c++) {
