@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures libmha's own figures with `mha bench` and writes them to results/<cpu>/own.csv and curve.csv; prints
-# tables, and draws roofline.svg where build/plot-venv is (see plot_roofline.py). A quarter of an hour on an idle
-# machine. Works from any directory.
+# Measures libmha's own figures with `mha bench` and writes them to results/<cpu>/own.csv and curve.csv, what the
+# kernels reach by themselves to limits.txt; prints tables, and draws roofline.svg where build/plot-venv is (see
+# plot_roofline.py). A quarter of an hour on an idle machine. Works from any directory.
 #
 # Usage: run_own.sh [--quick] [BUILD_DIRECTORY [RESULTS_DIRECTORY]]   default: build/release, benchmarks/results
 #        --quick: small sizes and few timings, to see that it works; worthless figures, in a temporary directory
@@ -99,6 +99,8 @@ bench start --what start --engine blas
 bench memory "$(square "$memory_tokens")" --threads 1 --engine blas --reps 1
 
 python3 "$here/own_figures.py" "$rows" "$build" "$results" | tee "$printed"
+limits=$build/benchmarks/kernel_limits # built with the tests
+[ ! -x "$limits" ] || "$limits" | tee "$(tail -n 1 "$printed")/limits.txt"
 plot=$here/../build/plot-venv/bin/python
 if [ -x "$plot" ]; then
     "$plot" "$here/plot_roofline.py" "$(tail -n 1 "$printed")/own.csv"
