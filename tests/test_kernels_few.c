@@ -134,6 +134,11 @@ static void test_product(const struct mha__kernels *set, const struct mha__kerne
         one_product(set, &d, m, 256, 130, false);
         one_product(set, &d, m, 5000, 33, false);
     }
+    for (int64_t m = 1; m <= 12; m++) {
+        // rows of B without a gap, several parts of them
+        one_product(set, &d, m, 64, 258, true);
+        one_product(set, &d, m, 256, 99, false);
+    }
 }
 
 static void product_of_few_rows_is_right_and_writes_only_its_own(void **state)

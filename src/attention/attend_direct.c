@@ -276,13 +276,13 @@ static void direct_task(void *arg, int64_t number, int64_t lane)
     const struct mha__problem *p = common->problem;
     const struct mha__planner_plan *plan = &common->means->plan;
     // a chunk of all heads, then the next: where a token has its heads side by side they share pages of memory
-    const int64_t b = number / (p->G * plan->key_splits);
+    const int64_t g = number % p->G;
     const int64_t chunk = number / p->G % plan->key_splits;
-    const int64_t pair = b * p->G + number % p->G;
+    const int64_t b = number / p->G / plan->key_splits;
     struct group group = {.all = *common};
     struct mha__attend_task *all = &group.all;
     all->b = b;
-    all->g = number % p->G;
+    all->g = g;
     all->clock = mha__profile_lane(common->means->executor.profile, lane);
     find_group(&group, common, lane);
 
@@ -312,7 +312,7 @@ static void direct_task(void *arg, int64_t number, int64_t lane)
         _Atomic int32_t *arrived = (_Atomic int32_t *)mha__piece(common->means, plan->arrived);
         keep_partial(all, chunk);
         // acquire what the others kept, release what this one kept
-        if (atomic_fetch_add_explicit(&arrived[pair], 1, memory_order_acq_rel) + 1 <
+        if (atomic_fetch_add_explicit(&arrived[b * p->G + g], 1, memory_order_acq_rel) + 1 <
             plan->key_splits) {
             return;
         }

@@ -42,8 +42,8 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  *                   stay in the second-level cache: 320 KiB at D = 64. Scores, 24 queries x 256 keys, stay in the
  *                   first from the product to the softmax to the product. By rows they are a band, its rows a
  *                   multiple of what panel_product takes at once (6, 8, 12). The same up to D = 128: by rows 4 to
- *                   5 % ahead of half of each at D = 80, 96 and 128 (Zen 3). 48 queries of AVX-512 are for the same
- *                   reason x 128 keys. Not measured: larger D, other vectors than AVX2's.
+ *                   5 % ahead of half of each at D = 80, 96 and 128 (Zen 3). AVX-512's 48 queries take 128
+ *                   keys for the same reason. Not measured: larger D, other vectors than AVX2's.
  * kept by a lane    2048 keys at D = 64. Packed by the lane that needs them rather than all before: 4 to 9 % ahead at
  *                   T = 128 to 1024 on Zen 3, with one thread and two; beyond it level.
  */
@@ -176,26 +176,26 @@ int64_t mha__planner_weight_tile(const struct mha__blas_state *blas)
 }
 
 /*
- * Few rows: a BLAS packs the whole weight for them. Time of sgemm over that of few_product, one thread, Zen 3,
- * OpenBLAS 0.3.21, E x E weights in tiles of 256 columns:
+ * Few rows: a BLAS packs the whole weight for them. Time of a layer of M tokens by sgemm over that by few_product, one
+ * thread, Zen 3, OpenBLAS 0.3.21, E x E weights in tiles of 256 columns:
  *
- *   M         1    2    4    8    12   16   32   64
- *   E = 512   3.4  2.7  1.6  1.3  1.2  1.0  1.0  0.9
- *   E = 1024  3.7  3.0  1.7  1.2  1.0  1.0  1.0  1.0
- *   E = 2048  1.8  1.7  1.7  1.3  1.2  1.3  0.9  1.0
+ *   M         2    4    8    16   24   32   48   64
+ *   E = 512   2.0  1.8  1.9  1.3  1.2  1.2  1.0  1.0
+ *   E = 1024  1.9  1.7  1.9  1.4  1.3  1.2  1.1  0.9
+ *   E = 2048  2.1  1.6  2.2  1.4  1.2  1.2  1.0  0.8
  *
- * Copy-free kernels do not pack; their crossover is not measured.
+ * The fused engine's own products over panels are level at 16 and 1.15 times as fast at 24. Copy-free kernels do not
+ * pack; their crossover is not measured.
  */
-enum { FEW_ROWS_PACKED = 16, FEW_ROWS_SMALL = 4 };
+enum { FEW_ROWS_PACKED = 40, FEW_ROWS_FUSED = 16, FEW_ROWS_SMALL = 4 };
 
 static void choose_projection(const struct mha__planner_request *r, struct mha__planner_plan *plan)
 {
     plan->columns = MHA__WEIGHT_TILE_MOST;
     if (r->fused) {
-        const int64_t rows = r->B * mha__larger(r->T, r->S);
-        plan->few_rows = FEW_ROWS_PACKED;
+        plan->few_rows = FEW_ROWS_FUSED;
         plan->row_tile = FUSED_ROWS;
-        if (rows > plan->few_rows) {
+        if (!r->gather) { // every task copies its rows
             plan->columns = FUSED_COLUMNS;
         }
         plan->k_block = FUSED_PANEL / r->panel;
@@ -324,7 +324,7 @@ bool mha__planner_make(const struct mha__planner_request *r, struct mha__planner
                    f) &&
            reserve(&bytes, &plan->key_angles, r->rotary_size > 0 ? r->rotary_key_tables : 0, padded,
                    r->rotary_size, f);
-    /* No phase has more tasks than this, and no lane more than one task at a time. */
+    /* As many lanes as some phase may have tasks, or nearly; no lane has more than one at a time. */
     int64_t most =
         mha__larger(plan->tasks, mha__larger(mha__tiles_of(r->B * r->T, plan->row_tile),
                                              mha__tiles_of(r->B * r->S, plan->row_tile)) *

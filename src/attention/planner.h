@@ -52,7 +52,7 @@ struct mha__planner_lane {
     int64_t heads;        /* [H / G] struct mha__attend_head, direct only */
     int64_t maxima;       /* [key_tiles + 1, query_tile] the running maximum after each tile */
     int64_t block;        /* [query_tile, block_ld] weights, then [top] */
-    int64_t product;      /* [row_tile, column_tile] */
+    int64_t product;      /* [row_tile, weight tile] */
     int64_t gathered;     /* [row_tile, widest input] */
     int64_t bytes;
 };
@@ -83,8 +83,8 @@ struct mha__planner_plan {
     int64_t tasks;    /* B H query_tiles; heads_together: B query_tiles; direct: B G key_splits */
     int64_t few_rows; /* products of at most so many rows are our own */
     int64_t row_tile; /* projections: rows a task */
-    int64_t columns;  /* … and the most columns, a part of any weight tile wider than that */
-    int64_t k_block;  /* projections: inputs a product */
+    int64_t columns; /* … and the most columns, unless rows are few; divides a wider weight tile */
+    int64_t k_block; /* projections: inputs a product */
     int64_t lanes;
 
     /* The workspace, in bytes from its start; every piece 64-byte aligned. */
@@ -109,7 +109,7 @@ struct mha__planner_plan {
     const char *algorithm;
 };
 
-/* Columns of a weight that are stored and multiplied together, a multiple of every panel; depends on the BLAS alone. */
+/* Columns of a weight that are stored together, a multiple of every panel; depends on the BLAS alone. */
 enum { MHA__WEIGHT_TILE_MOST = 256 };
 int64_t mha__planner_weight_tile(const struct mha__blas_state *blas);
 

@@ -23,10 +23,13 @@ static int64_t packing_tasks(const struct mha__projection *p)
     return p->problem->B * p->problem->G * p->means->plan.key_tiles;
 }
 
-/* Columns of a task: a tile of the weight, or an even part of it. */
+/* Columns of a task: a tile of the weight, or an even part of it; few rows read whole rows of a tile. */
 static int64_t task_columns(const struct mha__projection *p)
 {
-    return mha__smaller(p->weight->width, p->means->plan.columns);
+    const struct mha__planner_plan *plan = &p->means->plan;
+    const int64_t width = p->weight->width;
+    const bool few = p->problem->B * p->tokens <= plan->few_rows;
+    return few ? width : mha__smaller(width, plan->columns);
 }
 
 int64_t mha__project_tasks(const struct mha__projection *p)

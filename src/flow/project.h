@@ -3,8 +3,8 @@
 #define MHA__PROJECT_H
 
 /*
- * Y = X W^T + b over all B * tokens rows, as independent tasks on one grid of row tiles and weight
- * tiles fixed by the sizes. A task computes its tile of Y where it belongs, if that is plain rows, or
+ * Y = X W^T + b over all B * tokens rows, as independent tasks on one grid of row tiles and columns
+ * fixed by the sizes. A task computes its tile of Y where it belongs, if that is plain rows, or
  * in scratch memory and hands it on, to rows or straight into the packed keys or values. Without a weight Y is X: the
  * tensor holds heads already, and the tasks only pack it.
  */
