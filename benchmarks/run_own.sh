@@ -100,7 +100,10 @@ bench memory "$(square "$memory_tokens")" --threads 1 --engine blas --reps 1
 
 python3 "$here/own_figures.py" "$rows" "$build" "$results" | tee "$printed"
 limits=$build/benchmarks/kernel_limits # built with the tests
-[ ! -x "$limits" ] || "$limits" | tee "$(tail -n 1 "$printed")/limits.txt"
+if [ -x "$limits" ]; then
+    directory=$(tail -n 1 "$printed")
+    { grep '^#' "$directory/own.csv"; "$limits"; } | tee "$directory/limits.txt"
+fi
 plot=$here/../build/plot-venv/bin/python
 if [ -x "$plot" ]; then
     "$plot" "$here/plot_roofline.py" "$(tail -n 1 "$printed")/own.csv"

@@ -314,8 +314,10 @@ static inline int64_t few_take(int64_t left)
 static inline int64_t few_walks(int64_t m, int64_t n)
 {
     const int64_t vectors = (n + W - 1) / W;
-    return m == FEW_MOST ? (vectors + 1) / 2
-                         : m / 4 * ((vectors + 2) / 3) + m % 4 / 2 * ((vectors + 3) / 4);
+    const bool six = m >= FEW_MOST && m % 4 == FEW_MOST % 4; // the last of them
+    const int64_t left = six ? m - FEW_MOST : m;
+    return (six ? (vectors + 1) / 2 : 0) + left / 4 * ((vectors + 2) / 3) +
+           left % 4 / 2 * ((vectors + 3) / 4);
 }
 
 static void few_product(int64_t m,
