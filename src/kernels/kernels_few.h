@@ -310,14 +310,22 @@ static inline int64_t few_take(int64_t left)
     return left == FEW_MOST ? FEW_MOST : left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
+/* … and by how many vectors. */
+static inline int few_vectors(int64_t rows)
+{
+    return rows == FEW_MOST ? 2 : rows == 4 ? 3 : rows == 2 ? 4 : 8;
+}
+
 /* How often m rows walk down a part of B, single rows not counted. */
 static inline int64_t few_walks(int64_t m, int64_t n)
 {
-    const int64_t vectors = (n + W - 1) / W;
-    const bool six = m >= FEW_MOST && m % 4 == FEW_MOST % 4; // the last of them
-    const int64_t left = six ? m - FEW_MOST : m;
-    return (six ? (vectors + 1) / 2 : 0) + left / 4 * ((vectors + 2) / 3) +
-           left % 4 / 2 * ((vectors + 3) / 4);
+    int64_t walks = 0;
+    for (int64_t i = 0, rows; i < m; i += rows) {
+        rows = few_take(m - i);
+        const int64_t columns = (int64_t)few_vectors(rows) * W;
+        walks += rows == 1 ? 0 : (n + columns - 1) / columns;
+    }
+    return walks;
 }
 
 static void few_product(int64_t m,
@@ -350,13 +358,14 @@ static void few_product(int64_t m,
             float *z = c + i * ldc;
             rows = few_take(m - i);
             if (rows == FEW_MOST) {
-                few_rows(FEW_MOST, 2, n, part, x, lda, y, ldb, &ahead, add, z, ldc);
+                few_rows(FEW_MOST, few_vectors(FEW_MOST), n, part, x, lda, y, ldb, &ahead, add, z,
+                         ldc);
             } else if (rows == 4) {
-                few_rows(4, 3, n, part, x, lda, y, ldb, &ahead, add, z, ldc);
+                few_rows(4, few_vectors(4), n, part, x, lda, y, ldb, &ahead, add, z, ldc);
             } else if (rows == 2) {
-                few_rows(2, 4, n, part, x, lda, y, ldb, &ahead, add, z, ldc);
+                few_rows(2, few_vectors(2), n, part, x, lda, y, ldb, &ahead, add, z, ldc);
             } else {
-                few_rows(1, 8, n, part, x, lda, y, ldb, &ahead, add, z, ldc);
+                few_rows(1, few_vectors(1), n, part, x, lda, y, ldb, &ahead, add, z, ldc);
             }
             if (ahead.next && (!in_order || ahead.next >= y + 2 * depth * n)) {
                 ahead.next = NULL;
